@@ -23,6 +23,8 @@ const bit<8> MAX_BACK = 15;
 
 // Longest silence, in microseconds, of a frame whose turn it is: it goes round, and was lost.
 const bit<48> TURN_LOST_US = 1000000;
+// The same of the frame behind one that was lost: what loses one may have lost many.
+const bit<48> NEXT_TURN_LOST_US = 200000;
 // The same for the next in line at an output: another one takes its place.
 const bit<48> LINE_LOST_US = 20000;
 

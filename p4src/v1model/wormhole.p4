@@ -315,6 +315,16 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                 meta.has_ticket = 1;
             } else if (meta.has_ticket == 0) {
                 if (channel.came - channel.gone >= mode.held_max) {
+                    // Queues may have lost them all. Then none is left to take its turn.
+                    time_us_t front_us;
+                    channel_turn_us.read(front_us, channel.index);
+                    if (meta.now > front_us && meta.now - front_us > 2 * TURN_LOST_US) {
+                        channel.gone = channel.came;
+                        channel_gone.write(channel.index, channel.gone);
+                        COUNT_TRAIN(TURN_LOST);
+                    }
+                }
+                if (channel.came - channel.gone >= mode.held_max) {
                     meta.drop_reason = drop_reason_t.HELD_FULL;
                 } else {
                     meta.has_ticket = 1;
@@ -332,7 +342,7 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                     if (meta.now > seen_us && meta.now - seen_us > TURN_LOST_US) {
                         channel.gone = channel.gone + 1;
                         channel_gone.write(channel.index, channel.gone);
-                        channel_turn_us.write(channel.index, meta.now);
+                        channel_turn_us.write(channel.index, meta.now - TURN_LOST_US + NEXT_TURN_LOST_US);
                         before = before - 1;
                         COUNT_TRAIN(TURN_LOST);
                     }

@@ -200,6 +200,10 @@ DIFFERENT = {
     "CONTROL: its header is in the checksum",
     "CONTROL: header cut short",
     "WORMHOLE: STOP ends here",
+    "INTERRUPT: a head that branches",
+    "INTERRUPT: the root gives numbers",
+    "INTERRUPT: the head of a later fragment",
+    "INTERRUPT: the end of a fragment without its head",
     "guard: UNICAST route of 255 bytes",
     "guard: head of a train",
     "guard: body of a train",
@@ -267,7 +271,7 @@ def test_tofino_does_what_its_reference_says(state: str, reading: str) -> None:
     reference = TofinoReference(DOCUMENT["states"][state])
     switch = installed(state, reading)
     seen: Counter[str] = Counter()
-    for number in range(3 * RANDOM_FRAMES):
+    for number in range(4 * RANDOM_FRAMES):
         port, frame = frames.next()
         depth = frames.random.choice((0, 0, CE_QUEUE_DEPTH - 1, CE_QUEUE_DEPTH, 10 * CE_QUEUE_DEPTH))
         expected = reference.handle(port, frame, depth)

@@ -92,6 +92,8 @@ impl Switch {
         let config = PipelineConfig {
             seed,
             compiler: compiler_of(Execution::Compiled),
+            // As fabrics have it: what waits in wormhole mode goes round for as long as it takes.
+            recirculations_max: None,
             ..PipelineConfig::default()
         };
         Switch {

@@ -1,4 +1,5 @@
-//! Port byte 254: what a switch absorbs is bounded, taken or refused at once, and stands in nobody's way.
+//! Port byte 254: what a switch absorbs is bounded, taken or refused at once, and stands in nobody's way. And what becomes
+//! of a channel whose waiting frames are lost.
 
 use wormcast_fabric_tests::switch::{Copy, Switch};
 use wormcast_fabric_tests::trains::{Scheme, Worm, frame_of};
@@ -11,6 +12,9 @@ const ABSORBED_MAX: usize = 32;
 const ABSORB_FULL: usize = 27;
 /// `TURN_LOST_US`.
 const LOST_US: u64 = 1_000_000;
+/// `HELD_FULL`.
+const HELD_FULL: usize = 17;
+const HELD_MAX: u16 = 16;
 const OWN_CHANNEL: usize = 254;
 const NOW_US: u64 = 5_000_000;
 const IN: u8 = 2;
@@ -35,7 +39,7 @@ fn switch(scheme: Scheme) -> Switch {
             ("scheme", scheme as u128),
             ("stop_frames", 8),
             ("go_frames", 5),
-            ("held_max", 16),
+            ("held_max", HELD_MAX.into()),
             ("gap_us", 0),
             ("stop_us", 10_000),
             ("idle_us", 500),
@@ -262,4 +266,43 @@ fn where_an_absorbed_worm_ends_no_other_does() {
     assert_eq!(switch.waiting(), 0);
     let tail = switch.forward(&frame_of(&train, 1, Scheme::Plain), IN, NOW_US + 2, |_| 0);
     assert_eq!(ports(&tail), [6]);
+}
+
+/// As many frames wait as may, and a queue loses them. The channel goes on after two seconds.
+#[test]
+fn a_channel_whose_waiting_frames_are_all_lost_goes_on() {
+    let mut switch = switch(Scheme::Plain);
+    let long = worm(8, 1, &[OUT], 3);
+    switch.forward(&frame_of(&long, 0, Scheme::Plain), 1, NOW_US, |_| 0);
+    for sequence in 0..HELD_MAX {
+        switch.forward(&single(sequence, &[OUT]), IN, NOW_US, |_| 0);
+    }
+    assert_eq!(switch.waiting(), usize::from(HELD_MAX));
+    switch.lose_waiting();
+    let soon = switch.forward(&single(100, &[6]), IN, NOW_US + 2 * LOST_US, |_| 0);
+    assert!(soon.is_empty(), "they may wait yet");
+    assert_eq!(switch.counter("drops", HELD_FULL), 1);
+    let late_us = NOW_US + 2 * LOST_US + 1;
+    let go = switch.forward(&single(101, &[6]), IN, late_us, |_| 0);
+    assert_eq!(ports(&go), [IN], "the neighbour may send again");
+    assert_eq!(ports(&switch.go_round(late_us + 1)), [6]);
+}
+
+/// Some are lost. Those behind them wait a second for the first, and less for each further one.
+#[test]
+fn what_comes_behind_lost_frames_has_its_turn_soon() {
+    let mut switch = switch(Scheme::Plain);
+    let long = worm(8, 1, &[OUT], 3);
+    switch.forward(&frame_of(&long, 0, Scheme::Plain), 1, NOW_US, |_| 0);
+    for sequence in 0..6 {
+        switch.forward(&single(sequence, &[OUT]), IN, NOW_US, |_| 0);
+    }
+    switch.lose_waiting();
+    switch.forward(&single(100, &[6]), IN, NOW_US + 1, |_| 0);
+    let mut waited_us = 0;
+    while ports(&switch.go_round(NOW_US + waited_us)) != [6] {
+        waited_us += 10_000;
+        assert!(waited_us < 5 * LOST_US / 2, "it waits");
+    }
+    assert!(waited_us > LOST_US, "{waited_us}");
 }
