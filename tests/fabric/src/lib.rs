@@ -5,6 +5,7 @@
 pub mod controller;
 pub mod drawn;
 pub mod fabric;
+pub mod figure_3;
 pub mod gather;
 pub mod gathered;
 pub mod host;

@@ -2,64 +2,19 @@
 //! blocked.
 
 use std::collections::BTreeSet;
+use wormcast_fabric_tests::figure_3::figure_3;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::switch::Copy;
 use wormcast_fabric_tests::trains::{Received, STEP_US, Scheme, Trains, Worm, frame_of, rooted};
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
-use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_wire::HostId;
 use wormcast_wire::signal::{NEXT_CONTROL, Signal, encode_signal};
 use wormcast_wire::worm::{Header, Kind, checksum};
-use wormcast_wire::{HostId, PortId, SwitchId};
 
 const LONG_US: u64 = 10_000_000;
 const QUIET_US: u64 = 50_000;
 const NEVER_US: u64 = 100_000_000;
-
-fn port(number: u8) -> PortId {
-    PortId::new(number).expect("a port")
-}
-
-fn whole(frames: u16) -> Received {
-    Received {
-        positions: (0..frames).collect(),
-        aborted: false,
-    }
-}
-
-/// WORM, Fig. 3: switches A to E are 0 to 4, links A-B, A-C, B-E, C-D and the cross link D-E. Hosts: 0 at
-/// A, 1 at E (b), 2 at D (c), 3 at C.
-fn figure_3() -> Topology {
-    let switch = |id| Switch {
-        id: SwitchId(id),
-        ports: 4,
-    };
-    let host = |id, at| Host {
-        id: HostId(id),
-        switch: SwitchId(at),
-        port: port(0),
-        transit: true,
-    };
-    let link = |a, a_port, b, b_port| Link {
-        a: SwitchId(a),
-        a_port: port(a_port),
-        b: SwitchId(b),
-        b_port: port(b_port),
-    };
-    let parts = Parts {
-        switches: (0..5).map(switch).collect(),
-        hosts: vec![host(0, 0), host(1, 4), host(2, 3), host(3, 2)],
-        links: vec![
-            link(0, 1, 1, 1),
-            link(0, 2, 2, 1),
-            link(1, 2, 4, 1),
-            link(2, 2, 3, 1),
-            link(3, 2, 4, 2),
-        ],
-        ..Parts::default()
-    };
-    Topology::new(parts).expect("a network")
-}
 
 /// At every receiver multicasts come one after the other, in the order of the numbers that the root gave them.
 fn check_order(network: &Trains) {
@@ -90,7 +45,7 @@ fn fig_3_goes_on_where_the_multicast_is_interrupted() {
     network.send(3, 2 * STEP_US, false, &[2, 2, 0], 60);
     assert!(network.run(QUIET_US, LONG_US), "{:?}", network.circle());
     for key in [(1, 0, 1), (2, 0, 1), (1, 3, 1)] {
-        assert_eq!(network.received[&key], whole(60), "{key:?}");
+        assert_eq!(network.received[&key], Received::whole(60), "{key:?}");
     }
     assert!(network.events("INTERRUPTED") >= 1);
     assert_eq!(network.events("RESET_SENT"), 0);
@@ -110,7 +65,7 @@ fn two_multicasts_with_two_common_members_come_in_one_order() {
     assert!(network.run(QUIET_US, LONG_US), "{:?}", network.circle());
     for member in [1, 2] {
         for source in [0, 3] {
-            assert_eq!(network.received[&(member, source, 1)], whole(60));
+            assert_eq!(network.received[&(member, source, 1)], Received::whole(60));
         }
     }
     check_order(&network);
@@ -303,7 +258,11 @@ fn all_worms_come_whole_and_multicasts_in_one_order() {
         let network = mixed(&spec, seed, 0.0, NEVER_US);
         for (key, received) in &network.received {
             let frames = network.wanted[&(key.1, key.2)].frames;
-            assert_eq!(*received, whole(frames), "{spec}, seed {seed}, {key:?}");
+            assert_eq!(
+                *received,
+                Received::whole(frames),
+                "{spec}, seed {seed}, {key:?}"
+            );
         }
         check_order(&network);
         for event in ["TAIL_LOST", "ABORTED", "EXPIRED", "TURN_LOST", "RESET_SENT"] {
@@ -332,7 +291,7 @@ fn a_multicast_gets_outputs_that_are_never_free_together() {
     network.send(0, 2_000, true, &tree, 60);
     assert!(network.run(QUIET_US, LONG_US), "{}", network.state());
     for host in [3, 6] {
-        assert_eq!(network.received[&(host, 0, 1)], whole(60));
+        assert_eq!(network.received[&(host, 0, 1)], Received::whole(60));
     }
     let came_us = network.came_us[&(3, 0, 1)];
     let took_us = came_us - network.wanted[&(0, 1)].at_us;

@@ -1,63 +1,19 @@
 //! Wormhole mode on the switches' own pipeline: trains, waiting, deadlock and the ways out of it.
 
+use wormcast_fabric_tests::figure_3::figure_3;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::switch::{self, SOURCE_REFUSED};
 use wormcast_fabric_tests::trains::{Received, STEP_US, Scheme, Trains};
 use wormcast_planner::Guard;
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
-use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
+use wormcast_routing::topology::Topology;
 use wormcast_wire::tree_route::encode_tree;
-use wormcast_wire::{HostId, PortId, SwitchId};
+use wormcast_wire::{HostId, SwitchId};
 
 const LONG_US: u64 = 10_000_000;
 const QUIET_US: u64 = 50_000;
 const NEVER_US: u64 = 100_000_000;
-
-fn port(number: u8) -> PortId {
-    PortId::new(number).expect("a port")
-}
-
-fn whole(frames: u16) -> Received {
-    Received {
-        positions: (0..frames).collect(),
-        aborted: false,
-    }
-}
-
-/// WORM, Fig. 3: switches A to E are 0 to 4, links A-B, A-C, B-E, C-D and the cross link D-E. Hosts: 0 at
-/// A, 1 at E (b), 2 at D (c), 3 at C.
-fn figure_3() -> Topology {
-    let switch = |id| Switch {
-        id: SwitchId(id),
-        ports: 4,
-    };
-    let host = |id, at| Host {
-        id: HostId(id),
-        switch: SwitchId(at),
-        port: port(0),
-        transit: true,
-    };
-    let link = |a, a_port, b, b_port| Link {
-        a: SwitchId(a),
-        a_port: port(a_port),
-        b: SwitchId(b),
-        b_port: port(b_port),
-    };
-    let parts = Parts {
-        switches: (0..5).map(switch).collect(),
-        hosts: vec![host(0, 0), host(1, 4), host(2, 3), host(3, 2)],
-        links: vec![
-            link(0, 1, 1, 1),
-            link(0, 2, 2, 1),
-            link(1, 2, 4, 1),
-            link(2, 2, 3, 1),
-            link(3, 2, 4, 2),
-        ],
-        ..Parts::default()
-    };
-    Topology::new(parts).expect("a network")
-}
 
 /// The multicast from A to b and c, and the unicast from C to b over the cross link or the tree.
 fn meet(scheme: Scheme, over_tree: bool, silent_us: u64) -> (Trains, bool) {
@@ -87,7 +43,7 @@ fn fig_3_goes_on_along_the_tree_alone() {
     let (network, ended) = meet(Scheme::Plain, true, NEVER_US);
     assert!(ended, "{:?}", network.circle());
     for key in [(1, 0, 1), (2, 0, 1), (1, 3, 1)] {
-        assert_eq!(network.received[&key], whole(60), "{key:?}");
+        assert_eq!(network.received[&key], Received::whole(60), "{key:?}");
     }
 }
 
@@ -95,13 +51,13 @@ fn fig_3_goes_on_along_the_tree_alone() {
 fn fig_3_goes_on_where_unicast_is_flushed() {
     let (network, ended) = meet(Scheme::Flush, false, NEVER_US);
     assert!(ended, "{:?}", network.circle());
-    assert_eq!(network.received[&(1, 0, 1)], whole(60));
-    assert_eq!(network.received[&(2, 0, 1)], whole(60));
+    assert_eq!(network.received[&(1, 0, 1)], Received::whole(60));
+    assert_eq!(network.received[&(2, 0, 1)], Received::whole(60));
     assert!(network.resets(3) >= 1);
     let again = network.resets(3) as u16 + 1;
     assert_eq!(
         network.received[&(1, 3, again)],
-        whole(60),
+        Received::whole(60),
         "the unicast comes whole in the end"
     );
 }
@@ -117,11 +73,11 @@ fn what_is_stuck_ends_after_the_longest_silence() {
     for member in [1, 2] {
         assert_eq!(
             network.received[&(member, 0, again)],
-            whole(60),
+            Received::whole(60),
             "sent again, whole"
         );
     }
-    assert_eq!(network.received[&(1, 3, 1)], whole(60));
+    assert_eq!(network.received[&(1, 3, 1)], Received::whole(60));
 }
 
 /// Two multicasts from two sources with two members in common, along the tree alone: each may take one
@@ -170,8 +126,8 @@ fn what_the_guard_refuses_holds_no_channel() {
     network.send(0, 2 * STEP_US, false, &[1, 2, 0], frames);
     network.send(2, 2 * STEP_US, false, &[2, 0], frames);
     assert!(network.run(QUIET_US, LONG_US), "{:?}", network.circle());
-    assert_eq!(network.received[&(1, 0, 1)], whole(frames));
-    assert_eq!(network.received[&(1, 2, 1)], whole(frames));
+    assert_eq!(network.received[&(1, 0, 1)], Received::whole(frames));
+    assert_eq!(network.received[&(1, 2, 1)], Received::whole(frames));
     assert_eq!(network.received.len(), 2);
     assert!(network.events("HELD") > u64::from(10 * frames));
     let refused = network.switches.values().flat_map(switch::Switch::refused);
@@ -211,7 +167,7 @@ fn unicast_worms_arrive_whole_whatever_they_meet() {
         let network = unicast(&topology, seed, 0.0);
         for (key, received) in &network.received {
             let frames = received.positions.len() as u16;
-            assert_eq!(*received, whole(frames), "seed {seed}, {key:?}");
+            assert_eq!(*received, Received::whole(frames), "seed {seed}, {key:?}");
         }
         assert!(network.waited_max > 0, "nothing ever waited");
         for event in ["TAIL_LOST", "ABORTED", "EXPIRED", "TURN_LOST", "RESET_SENT"] {
@@ -261,7 +217,7 @@ fn a_reset_finds_its_way_back_over_any_number_of_switches() {
         assert_eq!(network.resets(from.0), resets, "{switches} switches");
         assert_eq!(network.events("RESET_SENT"), resets);
         let again = network.received.get(&(to.0, from.0, 2));
-        assert_eq!(again, (resets == 1).then(|| whole(20)).as_ref());
+        assert_eq!(again, (resets == 1).then(|| Received::whole(20)).as_ref());
     }
 }
 
@@ -299,7 +255,7 @@ fn a_multicast_comes_whole_among_unicast_that_is_flushed() {
             for worm in 1..=3 {
                 assert_eq!(
                     network.received[&(member.0, from.0, worm)],
-                    whole(60),
+                    Received::whole(60),
                     "seed {seed}"
                 );
             }
