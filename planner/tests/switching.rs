@@ -191,14 +191,17 @@ fn trains_touch_agents_and_no_switch() {
         let old = &before.agents[host];
         assert_eq!((old.train_frames, plan.train_frames), (1, TRAIN_FRAMES));
         assert_ne!(plan, old);
-        // Field 8 of Plan, 11 of PlanChange (agent.proto).
+        // Field 8 of Plan, 11 of PlanChange (agent.proto), which has the route to the root, field 7,
+        // whether it is another or not.
         let told = |field: u8| [field << 3, TRAIN_FRAMES as u8];
+        let root = plan.root_route.as_ref().expect("a tree");
+        let root = [&[7 << 3 | 2, root.len() as u8], &root[..]].concat();
         assert!(plan.encode_routes().ends_with(&told(8)));
         assert!(!old.encode_routes().ends_with(&told(8)));
         let change = plan.encode_route_change(old).expect("it can be told");
-        assert_eq!(change, told(11), "and routes stay");
+        assert_eq!(change, [&root[..], &told(11)].concat(), "and routes stay");
         let back = old.encode_route_change(plan).expect("it can be told");
-        assert!(back.is_empty(), "0: none");
+        assert_eq!(back, root, "no frames of trains: none");
     }
     planner.set_switching(PLAIN, false);
     assert_eq!(self::plan(&mut planner).agents, before.agents);
