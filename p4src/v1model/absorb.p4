@@ -30,13 +30,13 @@ control Absorb(in headers_t hdr, inout metadata_t meta, inout standard_metadata_
                in mode_t mode, inout channel_t channel) {
     apply {
         bool is_ours = hdr.hop.isValid() && hdr.hop.port == RECIRCULATE_PORT;
-        bool holds_channel = hdr.worm.kind == KIND_UNICAST;
+        bool holds_channel = hdr.worm.kind <= KIND_TREE;
         bool has_rest = hdr.train.isValid() && hdr.worm.flags & FLAG_TAIL == 0;
         bit<32> own = holds_channel ? OWN_CHANNEL : OWN_PASSING;
         bit<32> by_port = TAKEN_BY_PORT | (bit<32>)(bit<8>)meta.entry_port;
         bit<32> worm = hdr.worm.source ++ hdr.worm.sequence;
         bit<8> does = channel_state_t.FREE;
-        bool in_order = mode.scheme != 0 && hdr.worm.kind <= KIND_TREE;
+        bool in_order = mode.scheme != 0 && holds_channel;
         if (in_order) {
             channel_state.read(does, by_port);
         }
@@ -47,7 +47,7 @@ control Absorb(in headers_t hdr, inout metadata_t meta, inout standard_metadata_
             if (in_order) {
                 channel_worm.read(known, by_port);
                 absorbed_train.read(open_by, 0);
-                follows = holds_channel && hdr.train.isValid() && hdr.worm.flags & FLAG_HEAD == 0
+                follows = hdr.worm.kind == KIND_UNICAST && hdr.train.isValid() && hdr.worm.flags & FLAG_HEAD == 0
                     && does != channel_state_t.FREE && known == worm;
             }
             bool is_open = open_by == (bit<16>)meta.entry_port + 1;
@@ -179,7 +179,7 @@ control EndTaken(in bit<32> worm, in bit<8> port) {
 // A worm that has gone round, and waits for nothing, makes room.
 control Reinject(in headers_t hdr, inout metadata_t meta) {
     apply {
-        bit<32> own = hdr.worm.kind == KIND_UNICAST ? OWN_CHANNEL : OWN_PASSING;
+        bit<32> own = hdr.worm.kind <= KIND_TREE ? OWN_CHANNEL : OWN_PASSING;
         bit<16> came;
         bit<16> gone;
         meta.absorbed = 0;

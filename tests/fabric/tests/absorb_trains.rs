@@ -296,6 +296,7 @@ fn the_next_worm_of_a_port_ends_a_train_without_tail() {
             let next = worm(9, 2, route, 1);
             left.extend(lone.give(&next, 0, IN).iter().map(told));
             assert_eq!(lone.event(TAIL_LOST), 1);
+            assert_eq!(lone.own("channel_outputs"), 0, "others may have it");
             // A frame of another port is taken, with or without room for one more.
             lone.take(&worm(8, 1, &[254, OUT], 2), 0..2, OTHER_IN);
             left.extend(lone.round(8));
@@ -311,6 +312,23 @@ fn the_next_worm_of_a_port_ends_a_train_without_tail() {
             lone.is_free(1);
         }
     }
+}
+
+/// A multicast is as good as any other worm for that, also one that has to wait.
+#[test]
+fn a_multicast_by_the_same_port_ends_a_train_without_tail() {
+    let mut lone = Lone::new(Scheme::Plain);
+    lone.take(&worm(9, 1, &[254, OUT], 4), 0..3, IN);
+    let tree = Worm {
+        is_tree: true,
+        ..worm(9, 2, &[OUT, 0, 0xFF], 1)
+    };
+    lone.take(&tree, 0..1, IN);
+    assert_eq!(lone.event(TAIL_LOST), 1);
+    let mut wanted = whole(4)[..3].to_vec();
+    wanted[2].1 |= TAIL | ABORT;
+    assert_eq!(lone.round(6), wanted);
+    lone.is_free(1);
 }
 
 /// Nothing comes of a train for too long. Another worm takes its place; what comes later goes back.
@@ -607,6 +625,7 @@ fn what_has_gone_too_far_costs_nobody_its_turn() {
         assert_eq!(lone.dropped(HOPS_EXCEEDED), 1);
         assert_eq!(lone.dropped(TRAIN_BROKEN), 0);
         lone.is_free(1);
+        assert_eq!(lone.event(TAIL_LOST), 0, "it had none to lose");
     }
 }
 
