@@ -57,6 +57,8 @@ pub(crate) struct AgentPlanner {
     pub(crate) narrow: Arc<NarrowLinks>,
     /// Frames of a train that an agent sends, at most.
     pub(crate) train_frames: u16,
+    /// Whether all TREE worms go by the root.
+    pub(crate) by_root: bool,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -93,6 +95,7 @@ impl AgentPlanner {
             reign: before.reign,
             narrow: before.narrow,
             train_frames: before.train_frames,
+            by_root: before.by_root,
             ..AgentPlanner::default()
         };
         let mut copies: Vec<Part> = up.to_vec();
@@ -118,7 +121,7 @@ impl AgentPlanner {
             let inside: Vec<&Part> = up.iter().filter(is_inside).collect();
             let switches = whole.topology.switches();
             let switches = switches.iter().map(|switch| switch.id).collect();
-            let (whole, error) = Whole::new(whole, &inside, setting, &kept);
+            let (whole, error) = Whole::new(whole, &inside, setting, &kept, planner.by_root);
             planner.failures.extend(error.map(|error| PlanFailure {
                 subject: Subject::Switches(switches),
                 reason: format!("no routes: {error}"),
@@ -491,7 +494,7 @@ impl AgentPlanner {
             members: members.to_vec(),
             structures: shapes.of(whole, group, members)?,
             number: self.numbers.get(&group.id).copied(),
-            trees: trees::for_agents(&self.copies, group, members),
+            trees: trees::for_agents(&self.copies, group, members, self.by_root),
             sequencer,
             mtu: None,
             sink: group.sink,

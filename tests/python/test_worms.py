@@ -122,7 +122,7 @@ def test_a_line_that_ends_at_a_worm_that_goes_on_is_no_circle() -> None:
 
 
 def test_a_worm_that_the_switch_has_taken_itself_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read(address: str, device_id: int, names: list[str], cells: list[int]) -> dict[str, Any]:
+    async def read(_address: str, _device_id: int, names: list[str], cells: list[int]) -> dict[str, Any]:
         found: dict[str, dict[int, int]] = {name: dict.fromkeys(cells, 0) for name in names}
         found["channel_state"][RECIRCULATE_PORT] = OPEN
         found["channel_worm"][RECIRCULATE_PORT] = number(UNICAST)

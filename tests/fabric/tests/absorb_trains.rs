@@ -513,6 +513,22 @@ fn a_change_of_mode_empties_what_is_held() {
     }
 }
 
+/// One that waited is taken again in packet mode, and counted as any: its header has this switch once.
+#[test]
+fn what_waited_when_the_mode_went_is_taken_anew() {
+    let mut lone = Lone::new(Scheme::Plain);
+    lone.give(&worm(4, 1, &[OUT], 2), 0, 1);
+    lone.take(&worm(8, 1, &[254, OUT], 1), 0..1, OTHER_IN);
+    lone.take(&worm(9, 1, &[254, 254, OUT], 1), 0..1, IN);
+    assert!(lone.round(2).is_empty(), "they wait");
+    lone.switch.set_mode("ingress.packet_mode", &[]);
+    let mut left = lone.switch.go_round(lone.now_us);
+    assert_eq!((ports(&left), lone.held()), (vec![OUT], 1));
+    left.extend(lone.switch.go_round(lone.now_us));
+    assert_eq!((ports(&left), lone.held()), (vec![OUT; 2], 0));
+    assert!(left.iter().all(|copy| copy.frame[28] == 1));
+}
+
 /// Where unicast is flushed, a train that the switch took gives way as any.
 #[test]
 fn a_train_taken_here_is_flushed_as_any() {
