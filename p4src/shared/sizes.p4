@@ -15,8 +15,10 @@ const bit<19> CE_QUEUE_DEPTH = 32;
 const bit<24> TRACE_STAY_MAX = 0xffffff; // microseconds
 const bit<16> TRACE_QUEUE_MAX = 0xffff;  // frames
 
-// Worms that a switch has taken itself (port byte 254) and not sent on yet.
+// Frames that a switch has taken itself (port byte 254) and not sent on yet. A power of two.
 const bit<16> ABSORBED_MAX = 32;
+// Those of a train for which there is room, or it is refused. Agents send no longer ones.
+const bit<16> ABSORBED_TRAIN = 8;
 
 // Upstream switches that the head of a train can name.
 const bit<8> MAX_BACK = 15;

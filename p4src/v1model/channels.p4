@@ -54,6 +54,10 @@ enum bit<8> channel_state_t {
 @name(".output_line_us") register<time_us_t>(PORT_CELLS) output_line_us;    // when that one was seen
 @name(".output_stop_us") register<time_us_t>(PORT_CELLS) output_stop_us;    // until when it is to stop
 
+// Of what the switch takes itself (absorb.p4), beside cells 254 and more of `channel_*`.
+@name(".absorbed_train") register<bit<16>>(1) absorbed_train;   // port + 1 by which more of a train is to come, or 0
+@name(".absorbed_broken") register<bit<1>>((bit<32>)ABSORBED_MAX) absorbed_broken; // by ticket: its train ends here
+
 @name(".trains") @id(0x12000006)
 counter(TRAIN_CELLS, CounterType.packets) trains;
 

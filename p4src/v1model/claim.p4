@@ -81,6 +81,16 @@ control Claim(in headers_t hdr, inout metadata_t meta, in mode_t mode, inout cha
             bit<16> other_gone;
             channel_came.read(other_came, other);
             channel_gone.read(other_gone, other);
+            if (other == OWN_CHANNEL && other_came != other_gone) {
+                // Queues may have lost what waits. By another channel more comes, which finds it out.
+                time_us_t other_seen_us;
+                channel_turn_us.read(other_seen_us, other);
+                if (meta.now > other_seen_us && meta.now - other_seen_us > 2 * TURN_LOST_US) {
+                    other_gone = other_came;
+                    channel_gone.write(other, other_gone);
+                    COUNT_TRAIN(TURN_LOST);
+                }
+            }
             if (quiet_us > (time_us_t)mode.silent_us && other_came == other_gone) {
                 // The rest of that worm does not come.
                 channel_outputs.write(other, 0);

@@ -21,6 +21,8 @@ const bit<32> CONTROL_FRAME_BYTES = 36;
 // Reads:   hdr.signal, hdr.hop; meta.entry_port, .now.
 // Writes:  meta.course; registers.
 control SignalsIn(in headers_t hdr, inout metadata_t meta) {
+    EndTaken() end_taken;
+
     apply {
         if (hdr.signal.op == CONTROL_RESET) {
             if (hdr.hop.isValid()) {
@@ -29,6 +31,12 @@ control SignalsIn(in headers_t hdr, inout metadata_t meta) {
                 bit<32> known;
                 bit<8> does;
                 channel_worm.read(known, channel);
+                if (known != hdr.signal.source ++ hdr.signal.sequence) {
+                    // Which this switch may have taken itself.
+                    channel = OWN_CHANNEL;
+                    channel_worm.read(known, channel);
+                    end_taken.apply(hdr.signal.source ++ hdr.signal.sequence, hdr.hop.port);
+                }
                 channel_state.read(does, channel);
                 if (known == hdr.signal.source ++ hdr.signal.sequence
                     && (does == channel_state_t.OPEN || does == channel_state_t.CLAIMING)) {

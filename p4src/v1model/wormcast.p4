@@ -15,10 +15,10 @@
 #include "roles.p4"
 #include "guard.p4"
 #include "channels.p4"
+#include "absorb.p4"
 #include "claim.p4"
 #include "signals.p4"
 #include "interrupt.p4"
-#include "absorb.p4"
 #include "wormhole.p4"
 #include "gather.p4"
 #include "unicast.p4"
@@ -79,7 +79,7 @@ control WormIngress(inout headers_t hdr,
             }
         }
         if (meta.drop_reason != drop_reason_t.NONE && meta.absorbed == 1) {
-            reinject.apply(meta); // it ends here
+            reinject.apply(hdr, meta); // it ends here
         }
         // Before wormhole mode: what may not enter holds no channel.
         if (enters && meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {

@@ -117,6 +117,8 @@ control Begin(in headers_t hdr, inout metadata_t meta, inout channel_t channel) 
             meta.drop_reason = drop_reason_t.TREE_MALFORMED;
         } else if (hdr.worm.kind == KIND_UNICAST && !hdr.hop.isValid()) {
             meta.drop_reason = drop_reason_t.ROUTE_EMPTY;
+        } else if (hdr.hop.isValid() && hdr.hop.port == RECIRCULATE_PORT && hdr.worm.hops >= MAX_HOPS) {
+            meta.drop_reason = drop_reason_t.HOPS_EXCEEDED; // it would be in its next pass
         } else if (channel.does >= channel_state_t.RESET && channel.known == channel.worm) {
             meta.drop_reason = drop_reason_t.TRAIN_RESET; // while it waited
         }
@@ -167,6 +169,10 @@ control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         time_us_t until_us;
         time_us_t moved_us;
         bit<1> told;
+        bit<1> broken = 0; // no more of its train is taken
+        if (meta.absorbed == 1) {
+            absorbed_broken.read(broken, ABSORBED_CELL(meta.ticket));
+        }
         channel_stops.read(stops, channel.index);
         channel_moved_us.read(moved_us, channel.index);
         channel_stops_us.read(until_us, channel.index);
@@ -219,13 +225,13 @@ control Advance(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 } else {
                     standard_metadata.egress_spec = (port_t)target;
                 }
-                if (at != next) {
-                    // A frame before it is missing: the train ends with this one.
-                    hdr.worm.flags = hdr.worm.flags | FLAG_TAIL | FLAG_ABORT;
-                    channel.does = channel_state_t.RESET;
-                    channel.is_tail = true;
-                    COUNT_TRAIN(ABORTED);
-                }
+            }
+            if (broken == 1 || (!channel.is_head && at != next)) {
+                // A frame before it is missing, or what would follow: the train ends with this one.
+                hdr.worm.flags = hdr.worm.flags | FLAG_TAIL | FLAG_ABORT;
+                channel.does = channel_state_t.RESET;
+                channel.is_tail = true;
+                COUNT_TRAIN(ABORTED);
             }
             channel_position.write(channel.index, at + 1);
             if (channel.is_tail) {
@@ -251,6 +257,7 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
     GoBack() go_back;
     AddWay() add_way;
     Absorb() absorb;
+    EndTaken() end_taken;
     Reinject() reinject;
 
     @name(".ingress.packet_mode") @id(0x01000014)
@@ -278,35 +285,33 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
     apply {
         wormhole.apply();
         bool may_train = hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_TREE;
+        bool is_ours = hdr.hop.isValid() && hdr.hop.port == RECIRCULATE_PORT;
+        bool is_taken = false; // it goes round before all else
         bool is_whole = hdr.worm.flags & (FLAG_HEAD | FLAG_TAIL) == FLAG_HEAD | FLAG_TAIL;
         channel.index = (bit<32>)meta.entry_port;
         if (meta.absorbed == 1) {
             if (mode.scheme == 0 || !may_train) {
-                reinject.apply(meta);
+                reinject.apply(hdr, meta);
             } else {
                 channel.index = OWN_CHANNEL;
             }
         }
-        if (hdr.train.isValid() && !may_train) {
+        if (hdr.train.isValid() && (!may_train || (mode.scheme == 0 && !is_whole)
+                                    || (is_ours && hdr.worm.flags & FLAG_HEAD == 0))) {
             meta.drop_reason = drop_reason_t.TRAIN_REFUSED;
-        } else if (hdr.hop.isValid() && hdr.hop.port == RECIRCULATE_PORT) {
-            if (hdr.train.isValid() && !is_whole) {
-                meta.drop_reason = drop_reason_t.TRAIN_REFUSED; // there is room for frames, not for trains
-            } else {
-                absorb.apply(hdr, meta);
-                channel.index = OWN_CHANNEL;
-            }
+        } else if (meta.absorbed == 0 && meta.has_ticket == 0 && (is_ours || (mode.scheme != 0 && may_train))) {
+            absorb.apply(hdr, meta, standard_metadata, mode, channel);
+            is_taken = meta.absorbed == 1;
+        }
+        if (meta.drop_reason != drop_reason_t.NONE || meta.course != course_t.ROUTE || is_taken) {
+            // It is decided.
         } else if (hdr.worm.kind == KIND_CONTROL && mode.scheme != 0) {
             if (hdr.signal.isValid()) {
                 signals.apply(hdr, meta);
             }
         } else if (mode.scheme == 0) {
             if (hdr.train.isValid()) {
-                if (is_whole) {
-                    add_way.apply(hdr, meta);
-                } else {
-                    meta.drop_reason = drop_reason_t.TRAIN_REFUSED;
-                }
+                add_way.apply(hdr, meta);
             }
         } else if (may_train) {
             channel_came.read(channel.came, channel.index);
@@ -367,7 +372,9 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                     channel.is_tail = hdr.worm.flags & FLAG_TAIL != 0;
                     if (channel.is_head) {
                         begin.apply(hdr, meta, channel);
-                        if (!channel.leaves && meta.keep_route == 1 && !hdr.branches[0].isValid()) {
+                        if (!channel.leaves && is_ours) {
+                            meta.course = course_t.ROUTE; // another pass, in its turn
+                        } else if (!channel.leaves && meta.keep_route == 1 && !hdr.branches[0].isValid()) {
                             keep_route.apply(hdr, meta, channel);
                         } else if (!channel.leaves && channel.does == channel_state_t.CLAIMING) {
                             claim.apply(hdr, meta, mode, channel);
@@ -392,7 +399,7 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
                             }
                         }
                     }
-                    if (channel.does == channel_state_t.OPEN && !channel.leaves) {
+                    if (channel.does == channel_state_t.OPEN && meta.course == course_t.HOLD && !channel.leaves) {
                         advance.apply(hdr, meta, standard_metadata, mode, channel);
                     }
                     channel_state.write(channel.index, channel.does);
@@ -408,6 +415,9 @@ control Wormhole(inout headers_t hdr, inout metadata_t meta,
             }
         }
         if (meta.drop_reason == drop_reason_t.NONE && meta.course == course_t.RETURN) {
+            if (meta.absorbed == 1) {
+                end_taken.apply(channel.worm, (bit<8>)meta.entry_port);
+            }
             go_back.apply(hdr, meta, standard_metadata, channel);
         }
     }

@@ -50,7 +50,7 @@ def test_vectors_reach_everything() -> None:
     """Each drop reason, each kind, each table and each action of a controller is in some vector."""
     vectors = DOCUMENT["vectors"]
     reasons = {reason for vector in vectors for reason in vector["drops"]}
-    # These take several frames: tests/fabric/tests/wormhole.rs and absorb.rs. BEYOND_TARGET is of Tofino.
+    # These take several frames: tests/fabric/tests/wormhole.rs, absorb.rs and absorb_trains.rs. BEYOND_TARGET is of Tofino.
     several = {"TRAIN_RESET", "ABSORB_FULL"}
     assert reasons == {reason.name for reason in DropReason if reason} - several - {"BEYOND_TARGET"}
     assert {kind.name for kind in Kind} <= {kind for vector in vectors for kind in vector["kinds"]}

@@ -192,6 +192,8 @@ DIFFERENT = {
     "TRAIN: of one frame, absorbed",
     "TRAIN: of one frame, absorbed in wormhole mode",
     "TRAIN: by way of port 254",
+    "TRAIN: by way of port 254 in packet mode",
+    "TRAIN: a body by way of port 254",
     "TRAIN: GROUP",
     "TRAIN: header cut short",
     "TRAIN: the checksum covers its header",

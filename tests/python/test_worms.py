@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 from wormcast.cli.main import main
+from wormcast.cli.worms import read_channels
 from wormcast.p4rt.registers import RegisterError, read_registers_thrift
 from wormcast.routing import schemas
 from wormcast.routing.held import (
@@ -26,7 +27,7 @@ from wormcast.routing.held import (
     held_json,
     waits_of,
 )
-from wormcast.wire import ROOT_TURN
+from wormcast.wire import RECIRCULATE_PORT, ROOT_TURN
 
 Json = dict[str, Any]
 PORTS = 4
@@ -118,6 +119,19 @@ def test_a_line_that_ends_at_a_worm_that_goes_on_is_no_circle() -> None:
     assert not answer["stuck"]
     assert "no worms wait in a circle" in explain_held(answer, TOPOLOGY)
     assert explain_held(held_json([], []), TOPOLOGY) == "no worm holds a channel\n"
+
+
+def test_a_worm_that_the_switch_has_taken_itself_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(_address: str, _device_id: int, names: list[str], cells: list[int]) -> dict[str, Any]:
+        found: dict[str, dict[int, int]] = {name: dict.fromkeys(cells, 0) for name in names}
+        found["channel_state"][RECIRCULATE_PORT] = OPEN
+        found["channel_worm"][RECIRCULATE_PORT] = number(UNICAST)
+        found["channel_outputs"][RECIRCULATE_PORT] = 1 << 2
+        return found
+
+    monkeypatch.setattr("wormcast.cli.worms.read_registers", read)
+    (one,) = asyncio.run(read_channels({0: ("C", 1)}, TOPOLOGY, over_thrift=False))
+    assert (one.port, one.worm, one.outputs) == (RECIRCULATE_PORT, UNICAST, (2,))
 
 
 @pytest.mark.parametrize(

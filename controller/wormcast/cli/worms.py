@@ -17,6 +17,7 @@ from wormcast.cli.source import FileSource, complete_topology
 from wormcast.cli.switch_tables import places_of
 from wormcast.p4rt.registers import RegisterError, read_registers, read_registers_thrift
 from wormcast.routing.held import REGISTERS, Channel, channels_of, explain_held, find_stuck, held_json
+from wormcast.wire import RECIRCULATE_PORT
 
 EXIT_STUCK = 1
 READ_SECONDS_MAX = 60.0
@@ -114,13 +115,14 @@ async def read_channels(places: Places, topology: Json, over_thrift: bool) -> li
     async def read_one(number: int) -> list[Channel]:
         address, device_id = places[number]
         name = str(switches[number].get("name", f"s{number}"))
-        ports = range(switches[number]["ports"])
+        # Also of worms that the switch has taken itself.
+        cells = (*range(switches[number]["ports"]), RECIRCULATE_PORT)
         try:
             if over_thrift:
                 host, _, port = address.rpartition(":")
-                registers = await read_registers_thrift(host, int(port), REGISTERS, ports)
+                registers = await read_registers_thrift(host, int(port), REGISTERS, cells)
             else:
-                registers = await read_registers(address, device_id, REGISTERS, ports)
+                registers = await read_registers(address, device_id, REGISTERS, cells)
         except RegisterError as error:
             raise _unavailable(name, address, str(error)) from error
         except finsy.P4ClientError as error:

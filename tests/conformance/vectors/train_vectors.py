@@ -107,7 +107,23 @@ def train_vectors() -> list[Json]:
             )
             for where, state in (("", "small"), (" in wormhole mode", "wormhole"))
         ),
-        dropped("TRAIN: by way of port 254", _head("fe05"), refused, state="wormhole", kinds=unicast),
+        vector(
+            "TRAIN: by way of port 254",
+            _head("fe05").to_frame(),
+            3,
+            {5: replace(head.at(b""), hops=2, train=_train(0, 3)).to_frame()},
+            state="wormhole",
+            kinds={"UNICAST": 2},
+            recirculated=1,
+        ),
+        dropped("TRAIN: by way of port 254 in packet mode", _head("fe05"), refused, kinds=unicast),
+        dropped(
+            "TRAIN: a body by way of port 254",
+            replace(_head("fe05"), flags=BODY),
+            refused,
+            state="wormhole",
+            kinds=unicast,
+        ),
         dropped("TRAIN: GROUP", _head("0007", Kind.GROUP), refused, state="wormhole", kinds={"GROUP": 1}),
         dropped("TRAIN: header cut short", head.to_frame()[: 14 + 12 + 19], "TRUNCATED"),
         dropped("TRAIN: the checksum covers its header", corrupt, "CHECKSUM"),

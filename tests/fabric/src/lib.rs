@@ -2,6 +2,7 @@
 //! engine, and the P4 program in the switch's pipeline, all as they ship. Here are only links,
 //! programs that send and receive, and what must hold.
 
+pub mod absorbing;
 pub mod controller;
 pub mod drawn;
 pub mod fabric;

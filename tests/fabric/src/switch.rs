@@ -125,16 +125,7 @@ impl Switch {
     /// Worms hold their channels from now on.
     pub fn set_wormhole(&mut self, ports: u16, mode: &[(&'static str, u128)]) {
         self.rounds_take_time = true;
-        let table = table_of("ingress.wormhole");
-        let parameters = mode.iter().map(|&(name, value)| (name.into(), value));
-        let action = Action {
-            name: "ingress.wormhole_mode".into(),
-            parameters: parameters.collect(),
-        };
-        let set = self
-            .pipeline
-            .set_default(table, Some(&call(table, &action)));
-        set.expect("an action of the table");
+        self.set_mode("ingress.wormhole_mode", mode);
         let every = (0..ports).chain([RECIRCULATE_PORT]).map(|port| Replica {
             port: PortId(port),
             instance: 1,
@@ -151,6 +142,19 @@ impl Switch {
             let made = self.pipeline.insert_multicast_group(group, &copies);
             made.expect("a group");
         }
+    }
+
+    /// Changes the mode alone; what recirculates takes as much time as before.
+    pub fn set_mode(&mut self, action: &'static str, parameters: &[(&'static str, u128)]) {
+        let table = table_of("ingress.wormhole");
+        let parameters = parameters.iter().map(|&(name, value)| (name.into(), value));
+        let action = Action {
+            name: action.into(),
+            parameters: parameters.collect(),
+        };
+        let call = call(table, &action);
+        let set = self.pipeline.set_default(table, Some(&call));
+        set.expect("an action of the table");
     }
 
     /// In the wormhole mode that it is in, tells STOP when so many frames of a channel wait, and GO when so few do, until

@@ -1,6 +1,7 @@
 //! Switches in wormhole mode, and hosts that send trains and obey STOP and GO, on virtual time; beside
 //! them the same worms in packet mode, a frame a packet.
 
+use crate::absorbing::OWN_CHANNEL;
 use crate::random::Random;
 use crate::switch::{Copy, Switch};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -426,7 +427,7 @@ impl Trains {
             sender.position = 0;
             sender.queue.pop_front().map(|(_, worm)| worm)
         } else {
-            sender.sent.get(&sequence).cloned()
+            sender.sent.remove(&sequence) // once: several switches may send it back
         };
         if let Some(mut worm) = worm {
             sender.next_sequence += 1;
@@ -444,7 +445,7 @@ impl Trains {
         let mut lines = Vec::new();
         for switch in self.topology.switches() {
             let (id, at) = (switch.id.0, &self.switches[&switch.id.0]);
-            for port in 0..usize::from(switch.ports) {
+            for port in (0..usize::from(switch.ports)).chain([OWN_CHANNEL]) {
                 let cell = |name| at.register(name, port);
                 let waits = cell("channel_came") as u16 - cell("channel_gone") as u16;
                 if waits == 0 && cell("channel_state") == 0 {
@@ -488,7 +489,7 @@ impl Trains {
         let mut waits: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for switch in self.topology.switches() {
             let at = &self.switches[&switch.id.0];
-            let ports = 0..usize::from(switch.ports);
+            let ports = (0..usize::from(switch.ports)).chain([OWN_CHANNEL]);
             let line = |port: usize| at.register("channel_line", port);
             for port in ports.filter(|&port| at.register("channel_state", port) == CLAIMING) {
                 if at.register("channel_place", port) == 0 {

@@ -1,72 +1,30 @@
 //! Port byte 254: what a switch absorbs is bounded, taken or refused at once, and stands in nobody's way. And what becomes
 //! of a channel whose waiting frames are lost.
 
-use wormcast_fabric_tests::switch::{Copy, Switch};
-use wormcast_fabric_tests::trains::{Scheme, Worm, frame_of};
+use wormcast_fabric_tests::absorbing::{
+    ABSORBED_MAX, HELD_MAX, IN, LOST_US, NOW_US, OUT, OWN_CHANNEL, one_switch, ports, worm,
+};
+use wormcast_fabric_tests::switch::Switch;
+use wormcast_fabric_tests::trains::{Scheme, frame_of};
 use wormcast_wire::HostId;
 use wormcast_wire::signal::{self, Signal};
 
-/// `ABSORBED_MAX` of p4src/shared/sizes.p4.
-const ABSORBED_MAX: usize = 32;
 /// `ABSORB_FULL` of `drop_reason_t`.
 const ABSORB_FULL: usize = 27;
-/// `TURN_LOST_US`.
-const LOST_US: u64 = 1_000_000;
 /// `HELD_FULL`.
 const HELD_FULL: usize = 17;
-const HELD_MAX: u16 = 16;
-const OWN_CHANNEL: usize = 254;
-const NOW_US: u64 = 5_000_000;
-const IN: u8 = 2;
-const OUT: u8 = 5;
 const FLAG_TAIL: u8 = 0x04;
 const FLAGS_AT: usize = 15;
+/// Silence ends nothing.
+const NEVER_US: u64 = 100_000_000;
 
 fn switch(scheme: Scheme) -> Switch {
-    let mut switch = Switch::new(1);
-    for port in 0..8 {
-        switch.set_entry(
-            "ingress.ports",
-            &[("port", port)],
-            "ingress.port_known",
-            &[],
-        );
-    }
-    if scheme == Scheme::Packet {
-        switch.recirculate_slowly();
-    } else {
-        let mode = [
-            ("scheme", scheme as u128),
-            ("stop_frames", 8),
-            ("go_frames", 5),
-            ("held_max", HELD_MAX.into()),
-            ("gap_us", 0),
-            ("stop_us", 10_000),
-            ("idle_us", 500),
-            ("silent_us", 100_000_000),
-        ];
-        switch.set_wormhole(8, &mode);
-    }
-    switch
-}
-
-fn worm(source: u16, sequence: u16, route: &[u8], frames: u16) -> Worm {
-    Worm {
-        sequence,
-        is_tree: false,
-        route: route.to_vec(),
-        frames,
-        source,
-    }
+    one_switch(scheme, NEVER_US)
 }
 
 /// A worm of one frame, with a train header.
 fn single(sequence: u16, route: &[u8]) -> Vec<u8> {
     frame_of(&worm(9, sequence, route, 1), 0, Scheme::Plain)
-}
-
-fn ports(copies: &[Copy]) -> Vec<u8> {
-    copies.iter().map(|copy| copy.port).collect()
 }
 
 #[test]

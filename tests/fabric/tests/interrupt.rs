@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use wormcast_fabric_tests::figure_3::figure_3;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::switch::Copy;
-use wormcast_fabric_tests::trains::{Received, STEP_US, Scheme, Trains, Worm, frame_of, rooted};
+use wormcast_fabric_tests::trains::{
+    ABORT, Received, STEP_US, Scheme, Trains, Worm, frame_of, rooted,
+};
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_wire::HostId;
-use wormcast_wire::signal::{NEXT_CONTROL, Signal, encode_signal};
+use wormcast_wire::signal::{self, NEXT_CONTROL, Signal, encode_signal};
 use wormcast_wire::worm::{Header, Kind, checksum};
 
 const LONG_US: u64 = 10_000_000;
@@ -76,6 +78,8 @@ const HEAD: u8 = 0x02;
 const TAIL: u8 = 0x04;
 const RESUMED: u8 = 0x08;
 const TRAIN: u8 = 0x40;
+/// Of `drop_reason_t`.
+const TRAIN_RESET: usize = 16;
 /// Ethernet, worm and train headers.
 const HEADERS: usize = 14 + 12 + 20;
 
@@ -176,6 +180,58 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
     let left = give(&mut network, &seal(end), 0);
     assert_eq!(told(&left), both(TRAIN | TAIL | RESUMED, 3, 0));
     assert_eq!(network.switches[&0].waiting(), 0);
+}
+
+/// A worm ended at a switch, since a frame is missing. The switch before it has interrupted it meanwhile, so the next that
+/// comes is a head. It goes back, and nothing of the worm goes on.
+#[test]
+fn the_head_of_a_later_fragment_of_a_worm_that_has_ended_goes_back() {
+    let topology = generate::from_spec("line:1:7").expect("a network");
+    let mut network = Trains::new(topology.clone(), Scheme::Interrupt, NEVER_US, 1);
+    let worm = Worm {
+        sequence: 1,
+        is_tree: true,
+        route: rooted(&topology, HostId(0), &[HostId(3), HostId(6)]),
+        frames: 9,
+        source: 0,
+    };
+    let frame = |position| frame_of(&worm, position, Scheme::Interrupt);
+    let resumed = |position: u8| {
+        let mut head = frame(0);
+        head[15] |= RESUMED;
+        head[27] = position;
+        head[24..26].fill(0);
+        let sum = checksum(&head[14..HEADERS + worm.route.len()]);
+        head[24..26].copy_from_slice(&sum.to_be_bytes());
+        head
+    };
+    let mut now_us = network.now_us();
+    let switch = network.switches.get_mut(&0).expect("the switch");
+    let mut give = |frame: Vec<u8>| {
+        let mut left = switch.forward(&frame, 0, now_us, |_| 0);
+        for _ in 0..20 {
+            now_us += STEP_US;
+            left.extend(switch.go_round(now_us));
+        }
+        left.sort_by_key(|copy| copy.port);
+        left
+    };
+    let by = |copies: &[Copy]| copies.iter().map(|copy| copy.port).collect::<Vec<u8>>();
+    assert_eq!(by(&give(frame(0))), [3, 6]);
+    let last = give(frame(2));
+    assert_eq!(by(&last), [3, 6], "frame 1 is missing");
+    assert!(last.iter().all(|copy| copy.frame[15] & ABORT != 0));
+    let back = give(resumed(3));
+    assert_eq!(by(&back), [0], "to its source");
+    let reset = signal::decode(&back[0].frame).expect("a signal").signal;
+    assert_eq!(reset, Signal::Reset(HostId(0), 1));
+    // The source knows now.
+    for late in [frame(4), resumed(5), frame(8)] {
+        assert!(give(late).is_empty());
+    }
+    assert_eq!(switch.counter("drops", TRAIN_RESET), 3);
+    assert_eq!(switch.register("channel_outputs", 0), 0);
+    assert_eq!(network.events("RESET_SENT"), 1);
 }
 
 /// While the head of a multicast cannot have all its outputs, others have those that are free.
