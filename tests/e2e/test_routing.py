@@ -77,6 +77,8 @@ def test_a_file_arrives_by_every_algorithm(
     result = transfer(fabric, "repeat", random_file(2 * MIB), 0, list(range(1, 16)), seconds_max=120)
     assert result.intact
     assert not result.failed
+    # Links that a starved switch lets fall silent may have changed routes meanwhile.
+    rows += fabric.get("routes")["routes"]
     # A message takes one of the routes of a pair; ACKs come the other way.
     pairs = by_pair(rows)
     certain = any(all(row["in_transit"] for row in pairs[0, to]) for to in range(1, 16))

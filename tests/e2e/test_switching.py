@@ -93,28 +93,36 @@ def test_a_file_reaches_a_group(
 def test_agents_send_trains_while_switches_carry_them(
     fabric: Fabric, scheme: str, random_file: Callable[[int], Path]
 ) -> None:
-    frames = []
-    for mode in (MODES[0], {"mode": "packet"}, MODES[1]):
+    frames, numbered = [], []
+    for mode in (MODES[0], {"mode": "packet"}, *MODES[1:]):
         fabric.put("switching", mode)
         settle(fabric)
         before, dropped = agents(fabric, "trains.frames"), refused(fabric)
+        numbers = agents(fabric, "trains.numbered")
         result = transfer(fabric, scheme, random_file(4 * MIB), 0, HOSTS[1:], seconds_max=SECONDS_MAX)
         assert result.intact
         assert not result.failed
         frames.append(agents(fabric, "trains.frames") - before)
+        numbered.append(agents(fabric, "trains.numbered") - numbers)
         print(f"{scheme}, {mode}: {result.goodput_mbps:.1f} Mb/s, {frames[-1]} frames in trains")
         assert refused(fabric) == dropped
-    plain, packet, flush = frames
+    plain, packet, flush, interrupt = frames
     assert packet == 0
-    assert min(plain, flush) > 100
+    assert min(plain, flush, interrupt) > 100
     assert agents(fabric, "drops.train_headless") == 0
+    # The root numbers multicasts where they are interrupted, and there alone.
+    assert numbered[:3] == [0, 0, 0]
+    assert numbered[3] > 100 or scheme == "circuit"
+    assert agents(fabric, "trains.out_of_order") == 0
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("scheme", "mode"), [("tree", MODES[1]), ("switch", MODES[1]), ("switch", MODES[2])])
 def test_two_members_send_to_one_group_at_a_time(
-    fabric: Fabric, scheme: str, random_file: Callable[[int], Path], tmp_path: Path
+    fabric: Fabric, scheme: str, mode: dict[str, str], random_file: Callable[[int], Path], tmp_path: Path
 ) -> None:
-    fabric.put("switching", MODES[1])
+    fabric.put("switching", mode)
+    settle(fabric)
+    before = agents(fabric, "trains.numbered")
     group = str(fabric.post("groups", {"scheme": scheme, "members": list(HOSTS)})["id"])
     fabric.wait_group(int(group))
     senders = (0, 5)
@@ -144,6 +152,13 @@ def test_two_members_send_to_one_group_at_a_time(
         for host in HOSTS:
             wanted = {digest(file) for sender, file in files.items() if sender != host}
             assert {digest(file) for file in (tmp_path / f"h{host}").iterdir()} == wanted
+        found = {
+            name: agents(fabric, f"trains.{name}")
+            for name in ("numbered", "resumed", "broken", "out_of_order")
+        }
+        print(f"{scheme}, {mode}: {found}, switches {trains(fabric)}")
+        assert (found["numbered"] > before) == (mode == MODES[2])
+        assert found["out_of_order"] == 0
     finally:
         for process in receivers.values():
             process.kill()
