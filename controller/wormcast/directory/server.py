@@ -19,6 +19,7 @@ from wormcast.directory.messages import (
     MESSAGE_BYTES_MAX,
     NO_USES,
     NOTHING,
+    REVISION_LIMITS,
     BadMessage,
     RouteUses,
     check_register,
@@ -84,6 +85,7 @@ class AgentWatcher(Protocol):
         groups_max: int = 0,
         members_max: int = 0,
         transit: bool = True,
+        revision: int = REVISION_LIMITS,
     ) -> HostId:
         """Admits an agent, and learns what it takes if it says so; raises `HostRefused`."""
 
@@ -309,6 +311,7 @@ class AgentDirectory:
             register.groups_max,
             register.members_max,
             not register.no_transit,
+            register.revision,
         )
         for old in [s for s in self._streams.values() if s.host == host or s.name == register.name]:
             del self._streams[old.host]

@@ -173,6 +173,10 @@ class Reconciler:
             LOG.error("the order of switches in force is not known: %s", error)
             self._order = ""
 
+    def set_tree_route_max(self, bytes_max: int) -> None:
+        """The switches take TREE routes of so many bytes at most. Before the first plan."""
+        self._planner.set_tree_route_max(bytes_max)
+
     def outbid(self, epoch: Epoch) -> None:
         """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
         if epoch > self.epoch:

@@ -213,6 +213,7 @@ impl Agent {
                 now,
             )
             .map_err(|error| error.to_string())?;
+        engine.set_tree_route_max(plan.tree_route_max.into());
         engine.leave_train_room(plan.train_frames > 1);
         self.trains.set_frames_most(plan.train_frames);
         let none = BTreeMap::new();
