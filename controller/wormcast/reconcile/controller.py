@@ -39,6 +39,7 @@ from wormcast.reconcile.garbage import collect_at_quiet_times
 from wormcast.reconcile.giving_way import GivingWay
 from wormcast.reconcile.group_book import GroupBook
 from wormcast.reconcile.guard_book import GuardBook
+from wormcast.reconcile.lag_book import LagBook
 from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import LOOK_LATER_S, MtuWatch
 from wormcast.reconcile.pacing import Paced
@@ -124,6 +125,7 @@ class Controller:
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.traces = self.directory.traces = TraceBook(self.directory, lambda: self.topology().to_json())
+        self.lags = self.directory.lags = LagBook(self.directory)
         self.reconciler = Reconciler(
             self.look, database, self.sessions, self.directory, self.events, self.switching.done
         )
@@ -526,7 +528,7 @@ class Controller:
         if mtu_bytes != mtu_before:
             self._mtu_looks.call()
         self.agents[record.id] = AgentStatus(
-            epoch, groups_max=groups_max or None, members_max=members_max or None
+            epoch, groups_max=groups_max or None, members_max=members_max or None, revision=revision
         )
         self.reconciler.outbid(epoch)
         self.reconciler.answered(record.id, epoch)

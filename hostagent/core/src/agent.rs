@@ -6,6 +6,9 @@
 //! [`poll_remark`](Agent::poll_remark).
 
 mod counts;
+mod lag;
+
+pub use lag::LagTold;
 
 use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;

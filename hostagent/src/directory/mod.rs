@@ -3,6 +3,7 @@
 
 mod address;
 mod connection;
+mod lag;
 mod messages;
 pub mod rpc;
 mod traces;
@@ -48,7 +49,7 @@ const COUNTERS_MAX: usize = 4096;
 /// Counters whose last value is remembered; with more, all are told again.
 const TOLD_MAX: usize = 2 * COUNTERS_MAX;
 /// Of the messages of agent.proto, as this agent knows them.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 /// Characters of a controller's refusal that are shown.
 const REFUSAL_CHARS_MAX: usize = 1000;
 
@@ -310,6 +311,10 @@ impl DirectoryClient {
                         Some(ControllerBody::Trace(trace)) => {
                             let sent = traces::answer(&self.dataplane, &trace).await?;
                             send(&outgoing, AgentBody::TraceSent(sent)).await?;
+                        }
+                        Some(ControllerBody::AskLag(asked)) => {
+                            let told = lag::answer(&self.dataplane, asked).await?;
+                            send(&outgoing, AgentBody::LagTold(told)).await?;
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {
