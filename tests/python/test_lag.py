@@ -216,7 +216,7 @@ def with_agents(
 
 def test_switches_name_who_lags(tmp_path: Path) -> None:
     async def test(client: httpx.AsyncClient, _: Controller, answering: Answering) -> None:
-        answering.known = {1: (1100, 1100), 20: (1010, 1005), 2: (1010, 1005)}
+        answering.known = {1: (1100, 1100), 20: (1010, 1005), 2: (1010, 1005)}  # 20: the port to switch 1
         shown = (await client.get("groups/news/lag?origin=h0")).json()
         assert (shown["group"], shown["origin"], shown["sent"], shown["stable"]) == (0, 0, 100, 40)
         last, first = shown["members"]
@@ -226,7 +226,7 @@ def test_switches_name_who_lags(tmp_path: Path) -> None:
             "stable": 5,
             "behind": 90,
             "unstable": 95,
-            "by": {"way": "switch", "switch": 0, "port": 3, "members": 1},
+            "by": {"way": "switch", "switch": 1, "port": 0, "members": 1},
         }
         assert (first["host"], first["behind"], first["by"]["switch"], first["by"]["port"]) == (1, 0, 0, 1)
         assert [(b["switch"], b["port"], b["acknowledged"]) for b in shown["branches"]] == [

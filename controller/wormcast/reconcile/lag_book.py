@@ -225,7 +225,7 @@ def show(question: Question) -> Json:
             "by": None,
         }
         if found := words.get(member):
-            best = max(found, key=lambda word: (word.held, word.confirmed))
+            best = max(found, key=lambda word: (word.held, word.confirmed, -word.by.get("members", 1)))
             row |= {
                 "acknowledged": best.held - own.first,
                 "stable": best.confirmed - own.first,
@@ -286,10 +286,11 @@ def _collect(question: Question, own: Any) -> tuple[dict[int, list[Word]], set[i
     words: dict[int, list[Word]] = {}
     given_up: set[int] = set()
     silent: dict[int, str] = {}
-    for branch in [] if question.walk is None else question.walk.asked:
+    # Those nearest to members first: of ways that say the same they count.
+    for branch in reversed([] if question.walk is None else question.walk.asked):
         members = branch.members()
         if (why := branch.state()) is not None:
-            silent |= dict.fromkeys(members, f"switch {branch.switch}, port {branch.port}: {why}")
+            silent = dict.fromkeys(members, f"switch {branch.switch}, port {branch.port}: {why}") | silent
         if branch.known is None:
             continue
         held, confirmed = (_position(own, number) for number in branch.known)
