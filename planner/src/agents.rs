@@ -59,6 +59,8 @@ pub(crate) struct AgentPlanner {
     pub(crate) train_frames: u16,
     /// Bytes of a TREE route at most; none: as many as any route may have.
     pub(crate) tree_route_max: Option<u8>,
+    /// Whether all TREE worms go by the root.
+    pub(crate) by_root: bool,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -96,6 +98,7 @@ impl AgentPlanner {
             narrow: before.narrow,
             train_frames: before.train_frames,
             tree_route_max: before.tree_route_max,
+            by_root: before.by_root,
             ..AgentPlanner::default()
         };
         let mut copies: Vec<Part> = up.to_vec();
@@ -121,7 +124,7 @@ impl AgentPlanner {
             let inside: Vec<&Part> = up.iter().filter(is_inside).collect();
             let switches = whole.topology.switches();
             let switches = switches.iter().map(|switch| switch.id).collect();
-            let (whole, error) = Whole::new(whole, &inside, setting, &kept);
+            let (whole, error) = Whole::new(whole, &inside, setting, &kept, planner.by_root);
             planner.failures.extend(error.map(|error| PlanFailure {
                 subject: Subject::Switches(switches),
                 reason: format!("no routes: {error}"),
@@ -494,7 +497,7 @@ impl AgentPlanner {
             members: members.to_vec(),
             structures: shapes.of(whole, group, members)?,
             number: self.numbers.get(&group.id).copied(),
-            trees: trees::for_agents(&self.copies, group, members),
+            trees: trees::for_agents(&self.copies, group, members, self.by_root),
             sequencer,
             mtu: None,
             sink: group.sink,

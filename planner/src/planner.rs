@@ -215,12 +215,14 @@ impl Planner {
     }
 
     /// Switches pass worms on in this way, from now on, and agents send `trains` or do not. Whoever asks for trains has
-    /// all switches in wormhole mode before, and until agents have stopped: others drop them.
+    /// all switches in wormhole mode before, and until agents have stopped: others drop them. Where multicasts are
+    /// interrupted, TREE worms of all groups go by the root.
     pub fn set_switching(&mut self, switching: Switching, trains: bool) {
         let train_frames = if trains { TRAIN_FRAMES } else { 1 };
         if self.switches.switching != switching || self.agents.train_frames.max(1) != train_frames {
             self.switches.switching = switching;
             self.agents.train_frames = train_frames;
+            self.agents.by_root = switching.goes_by_root();
             self.network = None;
         }
     }

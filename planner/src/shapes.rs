@@ -36,14 +36,16 @@ pub(crate) struct Whole {
 
 impl Whole {
     /// `up` are the connected parts of what is up within it. Routes run there, and for all other
-    /// pairs over everything known. Those of `kept` stay where they lead on.
+    /// pairs over everything known. Those of `kept` stay where they lead on. `by_root`: those along the spanning tree
+    /// go up to its root first.
     pub(crate) fn new(
         whole: Part,
         up: &[&Part],
         setting: &Setting,
         kept: &Kept<'_>,
+        by_root: bool,
     ) -> (Whole, Option<RouteError>) {
-        let found = routes_of_hosts(&whole, up, setting, kept);
+        let found = routes_of_hosts(&whole, up, setting, kept, by_root);
         let (routes, error) = match found {
             Ok(routes) => (routes, None),
             Err(error) => (BTreeMap::new(), Some(error)),
@@ -122,6 +124,7 @@ fn routes_of_hosts(
     up: &[&Part],
     setting: &Setting,
     kept: &Kept<'_>,
+    by_root: bool,
 ) -> Result<BTreeMap<HostId, HostRoutes>, RouteError> {
     let parts: Vec<PartRoutes<'_>> = up
         .iter()
@@ -143,6 +146,7 @@ fn routes_of_hosts(
             from: host,
             own: part_of.get(&host).copied(),
             everywhere: everywhere.as_ref(),
+            by_root,
         };
         let routes = match kept.of(host) {
             Some((lasting, at, (unicast, tree))) => {
@@ -168,6 +172,8 @@ struct Ways<'w, 'p> {
     from: HostId,
     own: Option<&'w PartRoutes<'p>>,
     everywhere: Option<&'w PartRoutes<'p>>,
+    /// Whether routes along the spanning tree go up to its root first.
+    by_root: bool,
 }
 
 impl<'w, 'p> Ways<'w, 'p> {
@@ -175,8 +181,21 @@ impl<'w, 'p> Ways<'w, 'p> {
         self.own.into_iter().chain(self.everywhere)
     }
 
+    /// From where routes along the spanning tree are taken that go by its root: from one place, since all of them
+    /// have to go up by one way.
+    fn rooted(&self, kind: Kind) -> Option<&'w PartRoutes<'p>> {
+        self.sources()
+            .next()
+            .filter(|_| self.by_root && kind == Kind::Tree)
+    }
+
     /// All routes.
     fn table(&self, kind: Kind) -> Result<RouteTable, RouteError> {
+        if let Some(rooted) = self.rooted(kind) {
+            let hosts = rooted.topology().hosts().iter();
+            let routes = hosts.filter_map(|host| rooted.by_root(self.from, host.id));
+            return Ok(RouteTable(routes.collect()));
+        }
         let mut found: BTreeMap<HostId, Vec<PlannedRoute>> = BTreeMap::new();
         for routes in self.sources() {
             let routes = routes.get(kind)?;
@@ -237,6 +256,9 @@ impl<'w, 'p> Ways<'w, 'p> {
     }
 
     fn routes_to(&self, to: HostId, kind: Kind) -> Result<Vec<PlannedRoute>, RouteError> {
+        if let Some(rooted) = self.rooted(kind) {
+            return Ok(rooted.by_root(self.from, to).into_iter().collect());
+        }
         for routes in self
             .sources()
             .filter(|routes| routes.topology().host(to).is_ok())

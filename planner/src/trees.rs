@@ -85,18 +85,21 @@ pub(crate) fn ports_to_members(
 }
 
 /// The trees that agents make TREE routes of: those of scheme `switch` with trees of its own, or whose
-/// worms all go through the root.
+/// worms all go through the root. Where `by_root` the agents' other routes do that too, and no group has trees of its
+/// own.
 pub(crate) fn for_agents(
     parts: &[Part],
     group: &Group,
     members: &[HostId],
+    by_root: bool,
 ) -> Option<Arc<AgentTrees>> {
     let GroupScheme::One(Scheme::Switch(parameters)) = group.scheme else {
         return None;
     };
     let through_root = parameters.guard == Guard::B;
     let along = Along::of(parameters);
-    if parameters.mode != SwitchMode::Tree || (along == Along::Spanning && !through_root) {
+    let has_own = along != Along::Spanning && !by_root;
+    if parameters.mode != SwitchMode::Tree || !(has_own || through_root) {
         return None;
     }
     let mut trees: Vec<Vec<Link>> = Vec::new();
@@ -172,23 +175,11 @@ fn links_of(tree: &SharedTree, topology: &Topology) -> Vec<Link> {
 
 /// Port bytes from each host of a part to the root of its spanning tree.
 pub(crate) fn routes_to_root(part: &Part) -> BTreeMap<HostId, Arc<[u8]>> {
-    let topology = &part.topology;
-    let up: BTreeMap<SwitchId, (SwitchId, u8)> = (part.order.tree_links(topology).into_iter())
-        .map(|link| (link.b, (link.a, link.b_port.get())))
-        .collect();
-    let mut found: BTreeMap<SwitchId, Arc<[u8]>> = BTreeMap::new();
-    let mut routes = BTreeMap::new();
-    for host in topology.hosts() {
-        let route = found.entry(host.switch).or_insert_with(|| {
-            let mut ports = Vec::new();
-            let mut at = host.switch;
-            while let Some(&(parent, port)) = up.get(&at) {
-                ports.push(port);
-                at = parent;
-            }
-            ports.into()
-        });
-        routes.insert(host.id, route.clone());
-    }
-    routes
+    let ways = part.root_ways().into_iter();
+    let up: BTreeMap<SwitchId, Arc<[u8]>> =
+        ways.map(|(switch, way)| (switch, way.up.into())).collect();
+    let hosts = part.topology.hosts().iter();
+    hosts
+        .map(|host| (host.id, up[&host.switch].clone()))
+        .collect()
 }

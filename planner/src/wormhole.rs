@@ -51,7 +51,7 @@ pub enum WormholeScheme {
     Plain = 1,
     /// Unicast gives way to a multicast that waits elsewhere: the third scheme.
     Flush = 2,
-    /// A multicast that is blocked gives all its outputs up: the second scheme. Multicasts go by the root.
+    /// A multicast that is blocked gives all its outputs up: the second scheme. All multicasts go by the root.
     Interrupt = 3,
 }
 
@@ -70,6 +70,12 @@ impl Switching {
             ("wormhole", Some("flush")) => Some(Switching::Wormhole(WormholeScheme::Flush)),
             _ => None,
         }
+    }
+
+    /// Whether TREE worms have to go by the root of the spanning tree: there they take turns, and nobody waits in a
+    /// circle (WORM §3, the second scheme).
+    pub(crate) fn goes_by_root(self) -> bool {
+        self == Switching::Wormhole(WormholeScheme::Interrupt)
     }
 }
 
@@ -122,8 +128,7 @@ pub(crate) fn interrupt_group(
     switching: Switching,
     all: Option<&Copies>,
 ) -> Option<(Mgid, Copies)> {
-    let is_needed = switching == Switching::Wormhole(WormholeScheme::Interrupt);
-    let all = all.filter(|_| is_needed)?.iter().cloned();
+    let all = all.filter(|_| switching.goes_by_root())?.iter().cloned();
     let copies = all.chain([plain(PortId::RECIRCULATE)]);
     Some((MGID_INTERRUPT, Copies::new(copies)))
 }

@@ -4,7 +4,7 @@ mod lab;
 
 use std::sync::Arc;
 
-use lab::all_live;
+use lab::{Random, all_live, damage, follow, random_groups, random_topology};
 use wormcast_planner::{
     ClassDNumbers, Copies, Entity, FabricState, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
     MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
@@ -12,7 +12,7 @@ use wormcast_planner::{
 };
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
-use wormcast_wire::PortId;
+use wormcast_wire::{HostId, PortId, SwitchId};
 
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);
 const FLUSH: Switching = Switching::Wormhole(WormholeScheme::Flush);
@@ -107,6 +107,92 @@ fn interrupted_multicasts_have_a_root_and_a_group() {
         let has = |state: &SwitchState| state.multicast.contains_key(&MGID_INTERRUPT);
         assert!(!planned(other).switches.values().any(|state| has(state)));
     }
+}
+
+/// TREE worms of every host go up to the root of its part by one way, and branch on the way down alone.
+fn check_by_root(up: &Topology, known: &Topology, state: &FabricState) -> usize {
+    let mut checked = 0;
+    for (&from, plan) in &state.agents {
+        let climb = plan.root_route.as_deref().expect("a way to the root");
+        let whole = if up.host(from).is_ok() { up } else { known };
+        for route in &plan.tree_routes.0 {
+            let to = route.to;
+            assert!(route.ports.starts_with(climb), "{from} to {to}");
+            let way = follow(whole, from, to, &route.ports).expect("it leads there");
+            checked += 1;
+            if up.host(from).is_err() {
+                continue; // its switch is away
+            }
+            let (_, down) = way.switches.split_at(climb.len());
+            assert!(state.roots.contains(&down[0]), "{from} to {to}");
+            // The way down is the way of the other host up, the other way round.
+            let back = &state.agents[&to].tree_routes.0;
+            let back = back.iter().find(|back| back.to == from);
+            let back = follow(up, to, from, &back.expect("a way back").ports);
+            let mut back = back.expect("it leads back").switches;
+            back.truncate(down.len());
+            back.reverse();
+            assert_eq!(back, down, "{from} to {to}");
+        }
+        let mut served: Vec<HostId> = plan.tree_routes.0.iter().map(|route| route.to).collect();
+        served.sort_unstable();
+        assert_eq!(served, others_with(whole, from), "{from}");
+        assert!(plan.groups.iter().all(|group| group.trees.is_none()));
+    }
+    checked
+}
+
+/// The other hosts of a part.
+fn others_with(topology: &Topology, host: HostId) -> Vec<HostId> {
+    let parts = topology.split();
+    let part = parts.iter().find(|part| part.host(host).is_ok());
+    let hosts = part.expect("its own").hosts().iter().map(|host| host.id);
+    let mut others: Vec<HostId> = hosts.filter(|other| *other != host).collect();
+    others.sort_unstable();
+    others
+}
+
+/// Groups with trees of their own too, and whatever fails and comes back.
+#[test]
+fn interrupted_multicasts_go_by_the_root() {
+    let (mut routes, mut moved) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let known = random_topology(&mut random);
+        let groups = random_groups(&mut random, &known, 6);
+        let hosts = all_live(&known);
+        let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+        let plan = |planner: &mut Planner, up: &Topology| {
+            let state = planner.plan(up, &known, &groups, &hosts, &ClassDNumbers::default());
+            planner.settle();
+            state
+        };
+        let before = plan(&mut planner, &known);
+        planner.set_switching(INTERRUPT, true);
+        let mut up = known.clone();
+        let mut roots: Vec<SwitchId> = Vec::new();
+        for step in 0..4 {
+            let state = plan(&mut planner, &up);
+            routes += check_by_root(&up, &known, &state);
+            moved += usize::from(step > 0 && state.roots != roots);
+            roots = state.roots;
+            up = match step {
+                0 | 1 => damage(&mut random, &up),
+                _ => known.clone(),
+            };
+        }
+        planner.set_switching(Switching::Packet, false);
+        let after = plan(&mut planner, &known);
+        let has_trees = |state: &FabricState| {
+            let groups = state.agents.values().flat_map(|plan| &plan.groups);
+            groups.filter(|group| group.trees.is_some()).count()
+        };
+        assert_eq!(has_trees(&after), has_trees(&before), "seed {seed}");
+    }
+    assert!(
+        routes > 10_000 && moved > 10,
+        "{routes} routes, {moved} other roots"
+    );
 }
 
 /// A frame that waits where there is no group for STOP would be lost.

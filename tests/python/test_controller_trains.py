@@ -60,31 +60,31 @@ def test_each_step_is_a_plan_of_its_own_and_kept() -> None:
     assert (again().planned, again().is_settled) == ((PACKET, False), True)
 
 
-def test_no_trains_where_multicasts_are_interrupted() -> None:
+def test_trains_stay_where_multicasts_are_interrupted() -> None:
     book = SwitchingBook(Database(None), find_artifacts())
     book.set(INTERRUPTS)
-    assert (book.planned, book.is_settled) == ((INTERRUPTS, False), True)
-    book.set(WAITS)
-    assert book.done(WAITS, False)
-    assert (book.planned, book.is_settled) == ((WAITS, True), True)
-    # They stop first.
-    book.set(INTERRUPTS)
-    assert (book.planned, book.is_settled) == ((WAITS, False), False)
-    assert book.done(WAITS, False)
-    assert (book.planned, book.is_settled) == ((INTERRUPTS, False), True)
+    assert (book.planned, book.is_settled) == ((INTERRUPTS, False), False)
+    assert book.done(INTERRUPTS, False)
+    assert (book.planned, book.is_settled) == ((INTERRUPTS, True), True)
+    for other in (WAITS, INTERRUPTS):
+        book.set(other)
+        assert (book.planned, book.is_settled) == ((other, True), True)
+    book.set(PACKET)
+    assert (book.planned, book.is_settled) == ((INTERRUPTS, False), False)
 
 
 @contextlib.asynccontextmanager
 async def lab(
-    tmp_path: Path, confirms_first: bool = True
+    tmp_path: Path, confirms_first: bool = True, each: int = 1
 ) -> AsyncIterator[tuple[Controller, list[TestAgent], Callable[[], str]]]:
-    """A controller with two agents that confirm their first plan alone, or nothing; what its first switch is to do."""
+    """A controller with agents, so many at each of two switches, that confirm their first plan alone, or nothing; what its
+    first switch is to do."""
     address = f"unix:{tmp_path}/agents.sock"
     async with running(tmp_path / "state.db", (address,)) as controller, contextlib.AsyncExitStack() as stack:
         add_switches(controller)
         agents = []
-        for n in range(2):
-            announce(controller, f"a{n}", n, 0)
+        for n in range(2 * each):
+            announce(controller, f"a{n}", n % 2, n // 2)
             agents.append(await stack.enter_async_context(attached(address, f"a{n}")))
             await until(lambda: agents[-1].host is not None)
         await controller.reconciler.settle()
@@ -121,6 +121,30 @@ def test_trains_come_after_the_mode_and_go_before_it(tmp_path: Path) -> None:
             await confirm(agents)
             shown = (await asking).json()
             assert (shown["settled"], mode()) == (True, "packet_mode")
+
+    asyncio.run(main())
+
+
+def test_interrupted_multicasts_go_by_the_root_in_trains(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with lab(tmp_path, each=2) as (controller, agents, mode), rest(controller) as client:
+
+            def plans() -> list[agent_pb2.Plan]:
+                return [agent.plans[-1] for agent in agents]
+
+            def lengths() -> list[int]:
+                return sorted(len(route.ports) for plan in plans() for route in plan.tree_routes)
+
+            await client.put("switching", json={"mode": "wormhole"})
+            await until(lambda: frames(agents) == {8})
+            assert lengths() == [1] * 4 + [2] * 8
+            shown = (await client.put("switching", json={"mode": "wormhole", "scheme": "interrupt"})).json()
+            assert (shown["settled"], shown["train_frames"], mode()) == (True, 8, "wormhole_mode")
+            # Those of the two at the other switch go up to the root and come back.
+            await until(lambda: lengths() == [1] * 2 + [2] * 8 + [3] * 2)
+            for plan in plans():
+                assert plan.train_frames == 8
+                assert all(route.ports.startswith(plan.root_route) for route in plan.tree_routes)
 
     asyncio.run(main())
 

@@ -244,7 +244,7 @@ def show_switching(controller: Controller) -> dict[str, Any]:
         **switching.to_json(),
         "train_frames": max((plan.train_frames for plan in plans), default=1),
         "settled": controller.switching.is_settled,
-        "warnings": switching.warnings(controller.routing.algorithm, controller.groups.groups()),
+        "warnings": switching.warnings(controller.routing.algorithm),
     }
 
 

@@ -33,10 +33,10 @@ def set_switching(mode: str, api: str, as_json: bool) -> None:
     one that finds a channel taken waits; with routes of algorithm tree-only this is the first
     scheme of WORM §3. wormhole:flush: unicast gives way to a multicast that waits elsewhere, the
     third scheme. wormhole:interrupt: a multicast that waits gives up all that it has, and goes on
-    later, the second scheme; multicasts then go by the root, as those of groups with --guard B do.
+    later in fragments, the second scheme; multicasts of all groups then go by the root, as those
+    of groups with --guard B always do.
 
-    Agents send trains, worms of several frames, as soon as all switches are in wormhole mode, but
-    not with interrupt: there they send worms of one frame.
+    Agents send trains, worms of several frames, as soon as all switches are in wormhole mode.
     Switches leave it when all agents have confirmed that they send none, or after 5 s.
     """
     _show(Client(api).send("PUT", "/switching", Switching.parse(mode).to_json()), as_json)

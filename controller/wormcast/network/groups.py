@@ -187,11 +187,6 @@ class Group:
         """Whether all members read the messages of all origins in one order: asked for, or by guard B."""
         return self.parameters.ordered or self.parameters.guard == "B"
 
-    @property
-    def goes_by_root(self) -> bool:
-        """Whether all its TREE worms go by the root of the spanning tree."""
-        return self.scheme not in (TREE_ROUTES, AUTO) or self.parameters.guard == "B"
-
 
 def check_group_id(value: int) -> GroupId:
     """A valid group id, or `GroupError`."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from wormcast.network.groups import Group
 
 PACKET, WORMHOLE = "packet", "wormhole"
 PLAIN, FLUSH, INTERRUPT = "plain", "flush", "interrupt"
@@ -22,12 +20,6 @@ OFF_THE_TREE = (
     "unicast routes off the tree and multicasts can wait for each other for ever (WORM §3, Fig. 3): not free of deadlock; "
     "the first scheme of the paper is this with routes of algorithm tree-only"
 )
-NOT_BY_THE_ROOT = (
-    "multicasts that do not go by the root can wait for each other and for unicast for ever (WORM §3, the second scheme): "
-    "make groups with --guard B; without it: {groups}"
-)
-NAMED_MAX = 8
-"""Groups that are named in one warning."""
 IN_ONE_SWITCH = (
     "that takes so many waiting frames that switches say STOP, since a train of an agent has room in one switch; "
     "`wormcast worms` names worms that are stuck"
@@ -45,7 +37,8 @@ class Switching:
     mode: str = PACKET
     scheme: str | None = None
     """What a worm does that finds a channel taken: plain, it waits; flush, unicast gives way to a multicast that
-    waits elsewhere; interrupt, a multicast that waits gives up all that it has. Of wormhole mode alone."""
+    waits elsewhere; interrupt, a multicast that waits gives up all that it has, and multicasts of all groups go by the
+    root. Of wormhole mode alone."""
 
     def __post_init__(self) -> None:
         if self.mode not in (PACKET, WORMHOLE):
@@ -68,18 +61,15 @@ class Switching:
 
     @property
     def takes_trains(self) -> bool:
-        """Whether agents send trains. Not where a multicast goes on as a fragment: no agent puts fragments together."""
-        return self.mode == WORMHOLE and self.scheme != INTERRUPT
+        """Whether agents send trains."""
+        return self.mode == WORMHOLE
 
-    def warnings(self, algorithm: str, groups: Iterable[Group]) -> list[str]:
+    def warnings(self, algorithm: str) -> list[str]:
         """What worms may run into where unicast routes are those of an algorithm: sentences. Nothing is refused for it."""
         if self.mode == PACKET:
             return []
         if self.scheme == INTERRUPT:
-            beside = [str(group.id) for group in groups if not group.goes_by_root]
-            named = ", ".join(beside[:NAMED_MAX]) + (" and more" if beside[NAMED_MAX:] else "")
-            circles = [NOT_BY_THE_ROOT.format(groups=named), IN_ONE_SWITCH] if beside else []
-            return [*circles, RECIRCULATIONS]
+            return [RECIRCULATIONS]
         off_the_tree = self.scheme == PLAIN and algorithm != TREE_ONLY
         return [*([OFF_THE_TREE] if off_the_tree else []), MULTICASTS, IN_ONE_SWITCH, RECIRCULATIONS]
 

@@ -1,8 +1,8 @@
 """Packet mode or wormhole mode as the operator asks for it, checked and kept in the state file; and how trains of agents
 are brought in and out with it.
 
-Switches in packet mode drop trains, and scheme interrupt cuts them into fragments. So agents send them only when all switches
-are in wormhole mode of another scheme, and switches leave it only when all agents have stopped. Each is a plan of its own."""
+Switches in packet mode drop trains. So agents send them only when all switches are in wormhole mode, and switches leave it
+only when all agents have stopped. Each is a plan of its own."""
 
 from __future__ import annotations
 

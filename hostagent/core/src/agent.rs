@@ -581,3 +581,6 @@ impl Agent {
 fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,15 @@
 //! goes out before it, since a channel carries one worm at a time.
 //!
 //! What has been sent once before never goes in a train: what trains lose gets there without them.
+//!
+//! A frame that is interrupted on its way goes on with the route in front (§3.1). So a frame is coupled only where it
+//! has room for both, its route and the header of trains, though only the first leaves with the route.
 
 mod arriving;
+mod fragments;
 
 pub use arriving::{ArrivalCounters, Arrivals, TRAIN_SILENT_US, TRAINS_ARRIVING_MAX, Taken};
+pub use fragments::FragmentCounters;
 
 use wormcast_protocol::{Instant, Transmit};
 use wormcast_wire::train::{Place, TRAIN_LENGTH, couple, share_a_train};

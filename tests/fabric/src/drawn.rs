@@ -3,8 +3,8 @@
 //! What must hold, whatever befalls: every reader gets each message at most once, whole and in the
 //! origin's order; whoever stays a member gets all of them; each message has an outcome that is
 //! true; no pool exceeds its bound; in the end nothing is on its way any more; and the guard, which is on in
-//! half of the runs, refuses nothing. In a third of those with one origin of TREE worms at most, switches come into
-//! wormhole mode and leave it, and agents send trains.
+//! half of the runs, refuses nothing. In a third, switches come into wormhole mode and leave it, and agents send trains;
+//! where several origins have TREE worms, with interrupted multicasts alone.
 
 mod befall;
 
@@ -16,7 +16,7 @@ use crate::scenario::{Scenario, engine_config, with_parallel_links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use wormcast_agent_core::transit::TransitLimits;
-use wormcast_planner::{Group, GroupScheme};
+use wormcast_planner::{Group, GroupScheme, WormholeScheme};
 use wormcast_routing::generate;
 use wormcast_routing::group::{Scheme, SwitchMode};
 use wormcast_routing::routes::{Algorithm, Setting};
@@ -24,6 +24,11 @@ use wormcast_routing::topology::Topology;
 use wormcast_wire::{FailReason, HostId, SwitchId};
 
 const SECOND_US: u64 = 1_000_000;
+const ALL_SCHEMES: [WormholeScheme; 3] = [
+    WormholeScheme::Plain,
+    WormholeScheme::Flush,
+    WormholeScheme::Interrupt,
+];
 /// Longest time until everything has an outcome, once nothing befalls any more.
 const SETTLE_US: u64 = 180 * SECOND_US;
 
@@ -63,6 +68,10 @@ struct Run {
     restarts: Random,
     /// Of runs in which switches may be in wormhole mode: what is asked of them, and what follows; of its own too.
     switching: Option<Random>,
+    /// Schemes of wormhole mode in which nobody waits for ever.
+    schemes: &'static [WormholeScheme],
+    /// Where multicasts are interrupted, switches say STOP when two frames wait.
+    stops_soon: bool,
 }
 
 /// Runs the scenario of a seed.
@@ -218,9 +227,16 @@ impl Run {
             trace.note("the guard is on".to_owned());
         }
         let mut switching = Random::new(seed ^ 1 << 52);
-        // Multicasts of several origins may wait for each other for ever (LIMITATIONS).
-        let branching: usize = origins_of_branches(&controller.groups, &origins);
-        let waits_safely = switching.below(3) == 0 && branching <= 1;
+        // Multicasts of several origins may wait for each other for ever where they are not interrupted, and until all
+        // go by the root (LIMITATIONS).
+        let is_one = origins_of_branches(&controller.groups, &origins) <= 1;
+        let schemes: &[WormholeScheme] = if is_one {
+            &ALL_SCHEMES
+        } else {
+            &[WormholeScheme::Interrupt]
+        };
+        let switching = (switching.below(3) == 0).then_some(switching);
+        let stops_soon = is_one && Random::new(seed ^ 1 << 53).below(2) == 0;
         let mut scenario = Scenario::with(network, controller, link, config, seed);
         if random.below(2) == 0 {
             let transit = TransitLimits {
@@ -243,7 +259,9 @@ impl Run {
             planned_until_us: 0,
             guard: guarded.then_some(guard),
             restarts: Random::new(seed ^ 1 << 51),
-            switching: waits_safely.then_some(switching),
+            switching,
+            schemes,
+            stops_soon,
         };
         if run.switching.is_some() {
             run.replan();

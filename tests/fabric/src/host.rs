@@ -11,6 +11,8 @@ use wormcast_agent_core::plan::{
 use wormcast_agent_core::transit::{NextFrame, TransitLimits};
 use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_wire::HostId;
+use wormcast_wire::train::is_train;
+use wormcast_wire::worm::{self, Kind};
 
 /// Frames that the kernel keeps for an agent that does not run.
 const RECEIVE_FRAMES_MAX: usize = 2_048;
@@ -30,6 +32,8 @@ pub struct Host {
     pub program: Program,
     /// What the agent reported to the controller, with the time, µs.
     pub reports: Vec<(u64, MemberReport)>,
+    /// Multicasts in trains as they came, one after another: number of the root, source and sequence.
+    pub multicasts: Vec<(u16, u16, u16)>,
     /// Next time to act, µs.
     pub wake_us: Option<u64>,
     /// What its agents keep of worms in transit.
@@ -55,6 +59,7 @@ impl Host {
             agent: None,
             program: Program::default(),
             reports: Vec::new(),
+            multicasts: Vec::new(),
             wake_us: None,
             transit: TransitLimits::default(),
             incarnation: 1_000,
@@ -165,6 +170,10 @@ impl Host {
         } else if let Some(now) = self.read_clock(now_us)
             && let Some(agent) = &mut self.agent
         {
+            let multicast = multicast_of(&frame);
+            if multicast.is_some() && multicast.as_ref() != self.multicasts.last() {
+                self.multicasts.extend(multicast);
+            }
             agent.handle_frame(&frame, now);
         }
     }
@@ -223,6 +232,14 @@ impl Host {
         self.wake_us = wake.map(|at| at.max(now_us + 1));
         self.sleep_until_us = self.wake_us.unwrap_or(u64::MAX);
     }
+}
+
+/// Which multicast a frame of a train is of.
+fn multicast_of(frame: &[u8]) -> Option<(u16, u16, u16)> {
+    let worm = is_train(frame).then(|| worm::decode(frame).ok())??;
+    let header = worm.header;
+    let of = (worm.train?.order, header.source.0, header.sequence);
+    (header.kind == Kind::Tree).then_some(of)
 }
 
 /// What is other in a plan than in the one before.

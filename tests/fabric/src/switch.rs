@@ -153,6 +153,27 @@ impl Switch {
         }
     }
 
+    /// In the wormhole mode that it is in, tells STOP when so many frames of a channel wait, and GO when so few do, until
+    /// its controller says otherwise.
+    pub fn set_stop_frames(&mut self, stop: u128, go: u128) {
+        let Some(planned) = self.state.defaults.get("ingress.wormhole") else {
+            return; // it has started anew
+        };
+        let mut action = (**planned).clone();
+        for (name, value) in &mut action.parameters {
+            match &**name {
+                "stop_frames" => *value = stop,
+                "go_frames" => *value = go,
+                _ => {}
+            }
+        }
+        let table = table_of("ingress.wormhole");
+        let set = self
+            .pipeline
+            .set_default(table, Some(&call(table, &action)));
+        set.expect("an action of the table");
+    }
+
     /// Puts an entry with an exact key there, in place of one that has the key.
     pub fn set_entry(
         &mut self,

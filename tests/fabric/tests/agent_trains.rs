@@ -16,6 +16,7 @@ use wormcast_routing::routes::Algorithm;
 const SECOND_US: u64 = 1_000_000;
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);
 const FLUSH: Switching = Switching::Wormhole(WormholeScheme::Flush);
+const INTERRUPT: Switching = Switching::Wormhole(WormholeScheme::Interrupt);
 /// Of `train_event_t`.
 const HELD: usize = 0;
 
@@ -50,7 +51,7 @@ fn finish(scenario: &mut Scenario, origin: u16, messages: u32) {
 
 #[test]
 fn every_scheme_delivers_by_trains() {
-    for switching in [PLAIN, FLUSH] {
+    for switching in [PLAIN, FLUSH, INTERRUPT] {
         for scheme in schemes() {
             let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
             begin(&mut scenario, switching);

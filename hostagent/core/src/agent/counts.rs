@@ -19,6 +19,7 @@ impl Agent {
         }
         let (transit, flow) = (self.transit.counters(), self.flow.counters());
         let (trains, arrivals) = (self.trains.counters(), self.arrivals.counters());
+        let fragments = self.arrivals.fragments();
         for (name, value) in [
             ("transit.frames", transit.frames),
             ("transit.bytes", transit.bytes),
@@ -33,6 +34,12 @@ impl Agent {
             ("drops.signal_refused", flow.refused),
             ("trains.sent", trains.sent),
             ("trains.frames", trains.frames),
+            ("trains.multicasts", fragments.multicasts),
+            ("trains.numbered", fragments.numbered),
+            ("trains.resumed", fragments.resumed),
+            ("trains.broken", fragments.broken),
+            ("trains.out_of_order", fragments.out_of_order),
+            ("trains.number", fragments.number.into()),
             ("drops.train_headless", arrivals.headless),
             ("drops.train_cut", arrivals.cut),
         ] {

@@ -3,8 +3,11 @@
 //!
 //! A train in transit is taken in whole and then sent on, so the link never waits in the middle of one. What comes of a
 //! train without its tail, or without its head, is dropped, counted and repaired as any loss.
+//!
+//! Multicasts are never in transit: they are for this host, frame by frame.
 
 use super::TRAIN_FRAMES_MAX;
+use super::fragments::{FragmentCounters, Fragments};
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
 use wormcast_wire::worm::{self, Kind, flags};
@@ -30,7 +33,7 @@ pub enum Taken {
     Own,
     /// The last one of a train in transit: all its frames, to be sent on.
     Passes(Vec<Vec<u8>>),
-    /// In transit, with more to come; or dropped.
+    /// In transit, with more to come; the end of a fragment; or dropped.
     Nothing,
 }
 
@@ -55,6 +58,7 @@ pub(super) struct Passing {
 pub struct Arrivals {
     pub(super) trains: Vec<Arriving>,
     counters: ArrivalCounters,
+    fragments: Fragments,
 }
 
 impl Arrivals {
@@ -63,10 +67,19 @@ impl Arrivals {
         let Ok(worm) = worm::decode(frame) else {
             return Taken::Own;
         };
-        // Only UNICAST worms are in transit.
-        let (Some(train), Kind::Unicast) = (worm.train, worm.header.kind) else {
+        let Some(train) = worm.train else {
             return Taken::Own;
         };
+        // Only UNICAST worms are in transit.
+        if worm.header.kind != Kind::Unicast {
+            let has_packet =
+                !worm.route.is_empty() || self.fragments.take(&worm.header, &train, now);
+            return if has_packet {
+                Taken::Own
+            } else {
+                Taken::Nothing
+            };
+        }
         let (source, sequence) = (worm.header.source, worm.header.sequence);
         let is_tail = worm.header.flags & flags::TAIL != 0;
         let place = self
@@ -131,6 +144,11 @@ impl Arrivals {
     /// What was dropped so far.
     pub fn counters(&self) -> ArrivalCounters {
         self.counters
+    }
+
+    /// What came of multicasts so far.
+    pub fn fragments(&self) -> FragmentCounters {
+        self.fragments.counters
     }
 
     fn forget(&mut self, place: usize) {

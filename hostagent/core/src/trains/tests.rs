@@ -128,6 +128,33 @@ fn one_frame_that_is_ready_alone_goes_at_once_and_alone() {
     assert_eq!(trains.counters().frames, 0);
 }
 
+/// On its way any frame may become the head of a fragment, with the route in front.
+#[test]
+fn each_frame_has_room_for_the_route_of_its_train() {
+    let route = [3; 9];
+    let least = ETHERNET_LENGTH + worm::HEADER_LENGTH + TRAIN_LENGTH + route.len();
+    for payload in BUFFER_BYTES - least - 20..BUFFER_BYTES - least + 20 {
+        let mut trains = with_frames_most(8);
+        let payloads = [50, payload, 50, payload];
+        let frames = (0..)
+            .zip(payloads)
+            .map(|(n, payload)| worm(n, Kind::Tree, &route, payload));
+        let frames: Vec<Vec<u8>> = frames.collect();
+        let mut ready = Ready::of(frames.iter().cloned());
+        let mut in_trains = 0;
+        let mut buf = [0; 2 * BUFFER_BYTES];
+        while let Some(length) = trains.next(false, |buf| ready.poll(buf), &mut buf) {
+            let worm = worm::decode(&buf[..length]).expect("a sound worm");
+            if worm.train.is_some() {
+                in_trains += 1;
+                assert!(least + worm.payload.len() <= BUFFER_BYTES, "{payload}");
+            }
+        }
+        let fits = least + payload <= BUFFER_BYTES;
+        assert_eq!(in_trains, if fits { 4 } else { 0 }, "{payload}");
+    }
+}
+
 #[test]
 fn another_way_or_kind_begins_another_worm() {
     let mut trains = with_frames_most(8);

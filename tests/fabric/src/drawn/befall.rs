@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use wormcast_planner::{Switching, WormholeScheme};
 use wormcast_wire::HostId;
 
+const INTERRUPT: Switching = Switching::Wormhole(WormholeScheme::Interrupt);
+
 impl Run {
     /// A host that writes nothing, if there is one that runs.
     fn bystander(&mut self) -> Option<u16> {
@@ -215,13 +217,12 @@ impl Run {
         };
         let controller = &mut self.scenario.controller;
         let is_wormhole = controller.switching != Switching::Packet;
+        let another = Switching::Wormhole(*random.pick(self.schemes));
         let (switching, trains) = match (is_wormhole, controller.trains, random.below(4)) {
-            (false, ..) => {
-                let schemes = [WormholeScheme::Plain, WormholeScheme::Flush];
-                (Switching::Wormhole(*random.pick(&schemes)), false)
-            }
+            (false, ..) => (another, false),
             (true, false, 0) => (Switching::Packet, false),
             (true, true, 0) => (controller.switching, false),
+            (true, true, 1) => (another, true),
             (true, ..) => (controller.switching, true),
         };
         (controller.switching, controller.trains) = (switching, trains);
@@ -241,6 +242,10 @@ impl Run {
             *on = !*on;
             let line = format!("the guard is {}", if *on { "on" } else { "off" });
             self.note(&line);
+        }
+        if self.stops_soon && self.scenario.controller.switching == INTERRUPT {
+            let switches = self.scenario.fabric.switches.values_mut();
+            switches.for_each(|switch| switch.set_stop_frames(2, 1));
         }
         self.switch_over();
         let took_us = self.scenario.replan_in_stages(&mut self.random, stage_us);
