@@ -473,6 +473,10 @@ class AgentPlan:
         """Frames of a train at most; 1: there are none."""
 
     @property
+    def tree_route_max(self) -> int:
+        """Bytes of a TREE route at most."""
+
+    @property
     def groups(self) -> tuple[AgentGroup, ...]: ...
     def group(self, id: int) -> AgentGroup | None:
         """The group with this number."""
@@ -635,6 +639,10 @@ class Planner:
         """Switches pass worms on in this way, from now on: packet without a scheme, wormhole with plain or flush.
         Agents send `trains` or do not; whoever asks for them has all switches in wormhole mode before, and until agents
         have stopped. Raises `RoutingError`."""
+
+    def set_tree_route_max(self, bytes: int) -> None:
+        """Switches take TREE routes of so many bytes at most from now on, 3 to 255; agents split what needs more.
+        Raises `RoutingError`."""
 
     def set_guard(self, on: bool, closed: AbstractSet[GroupId], rates: Mapping[HostId, int]) -> None:
         """Switches let in what this asks for: whether the guard is on, groups that are closed to plain hosts though

@@ -57,6 +57,8 @@ pub(crate) struct AgentPlanner {
     pub(crate) narrow: Arc<NarrowLinks>,
     /// Frames of a train that an agent sends, at most.
     pub(crate) train_frames: u16,
+    /// Bytes of a TREE route at most; none: as many as any route may have.
+    pub(crate) tree_route_max: Option<u8>,
     /// Whether all TREE worms go by the root.
     pub(crate) by_root: bool,
     hosts: Hosts,
@@ -95,6 +97,7 @@ impl AgentPlanner {
             reign: before.reign,
             narrow: before.narrow,
             train_frames: before.train_frames,
+            tree_route_max: before.tree_route_max,
             by_root: before.by_root,
             ..AgentPlanner::default()
         };
@@ -543,6 +546,7 @@ impl AgentPlanner {
                 root_route: self.root_routes.get(&host).cloned(),
                 groups: groups.map_or_else(Vec::new, |groups| groups.values().cloned().collect()),
                 train_frames: self.train_frames.max(1),
+                tree_route_max: self.tree_route_max.unwrap_or(u8::MAX),
                 digest: OnceLock::new(),
             };
             let old = inherited.get(&host).or_else(|| self.agents.get(&host));

@@ -1,6 +1,6 @@
 //! Routes of agents as messages of agent.proto have them, encoded: a large fabric has a million of them.
 
-use wormcast_wire::HostId;
+use wormcast_wire::{HostId, ROUTE_LENGTH_MAX};
 
 use crate::state::{AgentPlan, PlannedRoute, RouteTable};
 
@@ -32,7 +32,7 @@ impl AgentPlan {
         Some(bytes)
     }
 
-    /// `routes_at_random` and `train_frames`, which are these fields, and `root_route`.
+    /// `routes_at_random` and `train_frames`, which are these fields, `root_route` and `tree_route_max`.
     fn put_rest(&self, at_random: u64, train_frames: u64, bytes: &mut Vec<u8>) {
         if self.at_random {
             put_varint(at_random << 3, bytes);
@@ -46,6 +46,10 @@ impl AgentPlan {
         if self.train_frames > 1 {
             put_varint(train_frames << 3, bytes);
             put_varint(self.train_frames.into(), bytes);
+        }
+        if usize::from(self.tree_route_max) < ROUTE_LENGTH_MAX {
+            put_varint(20 << 3, bytes);
+            put_varint(self.tree_route_max.into(), bytes);
         }
     }
 }

@@ -227,6 +227,15 @@ impl Planner {
         }
     }
 
+    /// Switches take TREE routes of so many bytes at most, from now on, 3 or more; none: of as many as any route may
+    /// have. Agents split what needs more.
+    pub fn set_tree_route_max(&mut self, bytes: Option<u8>) {
+        if self.agents.tree_route_max != bytes {
+            self.agents.tree_route_max = bytes;
+            self.network = None;
+        }
+    }
+
     /// The links with these ends carry nothing, from now on, because a port of theirs is down. Both ends
     /// of a link are named. Links that are known, not up, and not named here may carry worms.
     pub fn set_down(&mut self, ends: BTreeSet<(SwitchId, PortId)>) {

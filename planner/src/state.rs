@@ -255,6 +255,8 @@ pub struct AgentPlan {
     pub groups: Vec<Arc<AgentGroup>>,
     /// Frames of a train at most; 1: there are none.
     pub train_frames: u16,
+    /// Bytes of a TREE route at most.
+    pub tree_route_max: u8,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -267,6 +269,7 @@ impl PartialEq for AgentPlan {
             && self.root_route == other.root_route
             && self.groups == other.groups
             && self.train_frames == other.train_frames
+            && self.tree_route_max == other.tree_route_max
     }
 }
 
@@ -295,6 +298,9 @@ impl AgentPlan {
             digest.update([u8::from(self.at_random)]);
             if self.train_frames > 1 {
                 digest.update(self.train_frames.to_be_bytes());
+            }
+            if self.tree_route_max < u8::MAX {
+                digest.update([b't', self.tree_route_max]);
             }
             if let Some(route) = &self.root_route {
                 digest.update((route.len() as u64).to_be_bytes());

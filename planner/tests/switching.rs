@@ -8,7 +8,7 @@ use lab::{Random, all_live, damage, follow, random_groups, random_topology};
 use wormcast_planner::{
     ClassDNumbers, Copies, Entity, FabricState, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
     MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
-    Switching, TRAIN_FRAMES, WormholeScheme, difference, execute,
+    Switching, TRAIN_FRAMES, WormholeScheme, difference, digest_agents, execute,
 };
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
@@ -290,6 +290,35 @@ fn trains_touch_agents_and_no_switch() {
         assert_eq!(back, root, "no frames of trains: none");
     }
     planner.set_switching(PLAIN, false);
+    assert_eq!(self::plan(&mut planner).agents, before.agents);
+}
+/// How long TREE routes may be is told to agents alone, and is in their messages.
+#[test]
+fn the_limit_of_tree_routes_touches_agents_and_no_switch() {
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+    let before = plan(&mut planner);
+    planner.set_tree_route_max(Some(127));
+    let after = plan(&mut planner);
+    assert_eq!(after.switches, before.switches);
+    // Field 20 of Plan and of PlanChange (agent.proto).
+    let told = [0xA0, 1, 127];
+    for (host, plan) in &after.agents {
+        let old = &before.agents[host];
+        assert_eq!((old.tree_route_max, plan.tree_route_max), (255, 127));
+        assert_ne!(plan, old);
+        assert!(plan.encode_routes().ends_with(&told));
+        assert!(!old.encode_routes().ends_with(&told));
+        let change = plan.encode_route_change(old).expect("it can be told");
+        assert!(change.ends_with(&told));
+        let back = old.encode_route_change(plan).expect("it can be told");
+        assert!(
+            !back.ends_with(&told),
+            "none: as many as any route may have"
+        );
+    }
+    let digests = [&before, &after].map(|state| digest_agents(&state.agents));
+    assert_ne!(digests[0], digests[1]);
+    planner.set_tree_route_max(None);
     assert_eq!(self::plan(&mut planner).agents, before.agents);
 }
 

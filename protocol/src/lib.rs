@@ -19,14 +19,15 @@ mod window;
 
 pub use config::{ConfigError, EngineConfig, Limits, Timing, WINDOW_PACKETS_MAX};
 pub use engine::{
-    Choices, Engine, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, UNCLAIMED_MAX,
-    WAYS_MAX, Way,
+    ANSWERS_MAX, AskError, AskedBranch, BRANCHES_ASKED_MAX, BranchAnswer, BranchQuestion, Choices,
+    Engine, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, UNCLAIMED_MAX, WAYS_MAX,
+    Way,
 };
 pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
 pub use plan::{ChildRole, Choice, Copies, Edge, Gathered, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;
 pub use routes::{Alternative, Alternatives};
-pub use session::{Behind, Progress};
+pub use session::{Behind, ChildLag, Progress, StreamLag};
 pub use statistics::{Counters, SessionStatistics};
 pub use time::Instant;
 pub use wormcast_wire::{MTU_MAX, MTU_MIN};

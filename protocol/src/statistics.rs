@@ -98,6 +98,8 @@ pub struct Counters {
     pub unclaimed_dropped: u64,
     /// Probes that came and were dropped because [`crate::SIGHTINGS_MAX`] waited.
     pub sightings_dropped: u64,
+    /// Answers of switches that came and were dropped because [`crate::ANSWERS_MAX`] waited.
+    pub answers_dropped: u64,
 }
 
 impl Default for Counters {
@@ -114,6 +116,7 @@ impl Default for Counters {
             sessions_reclaimed: 0,
             unclaimed_dropped: 0,
             sightings_dropped: 0,
+            answers_dropped: 0,
         }
     }
 }
@@ -141,6 +144,7 @@ impl Counters {
             ("sessions_reclaimed", self.sessions_reclaimed),
             ("unclaimed_dropped", self.unclaimed_dropped),
             ("sightings_dropped", self.sightings_dropped),
+            ("answers_dropped", self.answers_dropped),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

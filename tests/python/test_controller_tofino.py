@@ -17,8 +17,11 @@ from controller_lab.running import rest, running, until
 from controller_lab.small import add_fabric
 from finsy.p4entity import decode_entity, encode_updates
 from finsy.proto import p4r
+from wormcast.agentrpc import agent_pb2
 from wormcast.cli.service import StartError, read_configuration
-from wormcast.network.ids import Epoch, HostId, SwitchId
+from wormcast.discovery.hosts import HostRefused
+from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
+from wormcast.network.topology import Link
 from wormcast.p4rt.artifacts import Artifacts, find_artifacts
 from wormcast.p4rt.convert import (
     TABLE_WORMHOLE,
@@ -387,27 +390,61 @@ def test_the_map_is_in_the_switches_file_and_in_the_state_file_and_is_shown(tmp_
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(("scheme", "refused"), [("switch", True), ("table", True), ("circuit", False)])
-def test_a_group_that_one_tree_route_may_not_reach_is_refused(scheme: str, refused: bool) -> None:
-    """127 bytes are 63 branches. Two switches: one for their link, 62 for members beside the origin."""
+def test_agents_are_told_how_long_tree_routes_may_be() -> None:
+    """However many members a group has, and where a switch is added: 127 bytes, field 20 of their plans."""
 
     async def main() -> None:
-        controller = Controller(Database(None), tofino_artifacts())
-        for n in range(2):
-            spec = replace(SPEC, id=SwitchId(n), address=f"127.0.0.1:{n + 1}", ports=32)
-            pairs = {**{port: port for port in range(32)}, 254: 68, 510: 192}
-            controller.put_switches([replace(spec, device_ports=tuple(pairs.items()))])
-        for host in range(64):
-            controller.declare_host(f"h{host}", host // 32, host % 32, host)
+        controller = Controller(Database(None), tofino_artifacts(), probe_interval_s=3600.0)
+        await controller.start(["127.0.0.1:0"])
+        pairs = tuple({**{port: port for port in range(32)}, 254: 68, 510: 192}.items())
+
+        def add(switch: int) -> None:
+            spec = replace(
+                SPEC, id=SwitchId(switch), address=f"127.0.0.1:{40000 + switch}", ports=32, device_ports=pairs
+            )
+            controller.put_switches([spec])
+            controller.monitor.connect(spec.id, 0.0)
+            if switch:
+                link = Link(SwitchId(switch - 1), PortId(31), SwitchId(switch), PortId(30))
+                controller.monitor.restore_link(link)
+
+        async def told(host: int) -> Any:
+            await controller.reconciler.settle()
+            found = controller.reconciler.told(HostId(host))
+            assert found is not None
+            return agent_pb2.Plan.FromString(controller.directory.encoder.encode(found))
+
+        for switch in range(3):
+            add(switch)
+        for host in range(80):
+            controller.declare_host(f"h{host}", host // 30, host % 30, host)
+            controller.agent_registered(f"h{host}", host, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         async with rest(controller) as client:
-            for members, fits in ((63, True), (64, not refused)):
-                body = {"scheme": scheme, "members": list(range(members))}
-                answer = await client.post("groups", json=body)
-                assert (answer.status_code == 201) == fits, answer.text
-                if not fits:
-                    assert answer.json()["error"]["message"].endswith(
-                        "would have 64 members; a TREE route of this program has 127 bytes, too few for all of them and "
-                        "the links between the switches; possible: 63 members"
-                    )
+            for scheme in ("switch", "table", "auto"):
+                answer = await client.post("groups", json={"scheme": scheme, "members": list(range(80))})
+                assert answer.status_code == 201, answer.text
+        assert {(await told(host)).tree_route_max for host in (0, 79)} == {127}
+        add(3)
+        controller.declare_host("late", 3, 0, 90)
+        controller.agent_registered("late", 90, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        assert ((await told(90)).tree_route_max, len((await told(90)).tree_routes)) == (127, 80)
+        with pytest.raises(HostRefused, match="TREE routes of 127 bytes") as refused:
+            controller.agent_registered("old", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0)
+        assert (refused.value.value, refused.value.bound) == (0, "1 or more")
+        await controller.stop()
+
+    asyncio.run(main())
+
+
+def test_elsewhere_routes_have_no_limit_of_a_chip() -> None:
+    async def main() -> None:
+        async with running() as controller:
+            add_fabric(controller)
+            controller.agent_registered("h0", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0)
+            await controller.reconciler.settle()
+            found = controller.reconciler.told(HostId(0))
+            assert found is not None
+            assert found.plan.tree_route_max == 255
+            assert agent_pb2.Plan.FromString(controller.directory.encoder.encode(found)).tree_route_max == 0
 
     asyncio.run(main())

@@ -19,6 +19,7 @@ from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
 from wormcast.api.counters import show_counters
 from wormcast.api.guard_routes import serve_guard
 from wormcast.api.json_route import CONTENT_TYPE, JsonRoute, check_kind
+from wormcast.api.lag import serve_lag
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
     ErrorAnswer,
@@ -119,6 +120,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     _serve_plans(app, controller, pool)
     _serve_watching(app, controller, pool)
     serve_traces(app, controller)
+    serve_lag(app, controller)
     return app
 
 

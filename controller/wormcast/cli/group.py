@@ -10,6 +10,7 @@ from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_MAX, SHARED_TREES_MAX
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
+from wormcast.cli.lag import lag
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.decimal import read_decimal
@@ -27,10 +28,11 @@ from wormcast.network.groups import (
 
 @click.group(cls=Commands)
 def group() -> None:
-    """Create, list, change and plan groups. GROUP and HOST are ids or names."""
+    """Create, list, change, plan and watch groups. GROUP and HOST are ids or names."""
 
 
 group.add_command(plan_group)
+group.add_command(lag)
 
 
 def _host(value: str) -> int | str:

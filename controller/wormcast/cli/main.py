@@ -24,7 +24,7 @@ class _Command:
 _COMMANDS = {
     "controller": _Command("wormcast.cli.controller", "controller", "Run the controller."),
     "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make, convert and draw topologies."),
-    "group": _Command("wormcast.cli.group", "group", "Create, list, change and plan groups."),
+    "group": _Command("wormcast.cli.group", "group", "Create, list, change, plan and watch groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, declare or limit one."),
     "guard": _Command("wormcast.cli.guard", "guard", "Show or set what switches let in from hosts."),
     "switching": _Command(

@@ -21,6 +21,8 @@ TEXT_MAX = 1000
 """Characters kept of an error or reason."""
 VERSION_MAX = 64
 """Characters of an agent's version."""
+REVISION_LIMITS = 1
+"""Agents of this revision of agent.proto keep to the limit of TREE routes that their plan names."""
 MTU_MAX = 0xFFFF
 ROUTE_USES_MAX = 256
 """Hosts to which one message says how often routes were used; further ones are not read."""

@@ -19,6 +19,7 @@ from wormcast.directory.messages import (
     MESSAGE_BYTES_MAX,
     NO_USES,
     NOTHING,
+    REVISION_LIMITS,
     BadMessage,
     RouteUses,
     check_register,
@@ -62,8 +63,8 @@ _OPTIONS = [
 ]
 
 
-TRACES_WAITING_MAX = 16
-"""Requests for probes that wait for one agent."""
+ASKED_WAITING_MAX = 32
+"""Requests for probes, and questions who lags, that wait for one agent."""
 
 
 class DirectoryError(Exception):
@@ -84,6 +85,7 @@ class AgentWatcher(Protocol):
         groups_max: int = 0,
         members_max: int = 0,
         transit: bool = True,
+        revision: int = REVISION_LIMITS,
     ) -> HostId:
         """Admits an agent, and learns what it takes if it says so; raises `HostRefused`."""
 
@@ -118,6 +120,16 @@ class TraceWatcher(Protocol):
         """A `ProbeSeen` of an agent."""
 
 
+class LagWatcher(Protocol):
+    """Who is told who lags."""
+
+    def lag_told(self, host: HostId, told: Any) -> None:
+        """A `LagTold` of an agent. Raises `BadMessage`."""
+
+    def branch_told(self, host: HostId, told: Any) -> None:
+        """A `BranchTold` of an agent."""
+
+
 class _Stream:
     """One attached agent. Holds the latest plan only: a slow agent skips the ones between."""
 
@@ -132,8 +144,9 @@ class _Stream:
         """The first of those that were told by what is other than before, since the last that was sent whole."""
         self.whole_next = True
         """The agent may lack what was sent: the next plan is sent whole."""
-        self.traces: deque[bytes] = deque(maxlen=TRACES_WAITING_MAX)
-        """Requests for probes, encoded. The oldest goes if the agent is slow: they are sent again."""
+        self.asked: deque[bytes] = deque(maxlen=ASKED_WAITING_MAX)
+        """Requests for probes, and questions who lags, encoded. The oldest goes if the agent is slow: they are sent
+        again."""
         self.ending = ""
         self.wake = asyncio.Event()
 
@@ -169,6 +182,7 @@ class AgentDirectory:
         self._plans: dict[HostId, Told] = {}
         self.encoder = PlanEncoder()
         self.traces: TraceWatcher | None = None
+        self.lags: LagWatcher | None = None
         self._server: Any = None
         self.refused = 0
         """Registrations refused."""
@@ -244,10 +258,17 @@ class AgentDirectory:
 
     def trace(self, host: HostId, request: dict[str, Any]) -> bool:
         """Asks the agent of a host for probes, by the fields of `Trace`; false if it is not attached."""
+        return self._ask(host, controller_message("trace", agent_pb2.Trace(**request).SerializeToString()))
+
+    def ask_lag(self, host: HostId, request: dict[str, Any]) -> bool:
+        """Asks the agent of a host who lags, by the fields of `AskLag`; false if it is not attached."""
+        return self._ask(host, controller_message("ask_lag", agent_pb2.AskLag(**request).SerializeToString()))
+
+    def _ask(self, host: HostId, message: bytes) -> bool:
         stream = self._streams.get(host)
         if stream is None:
             return False
-        stream.traces.append(controller_message("trace", agent_pb2.Trace(**request).SerializeToString()))
+        stream.asked.append(message)
         stream.wake.set()
         return True
 
@@ -309,6 +330,7 @@ class AgentDirectory:
             register.groups_max,
             register.members_max,
             not register.no_transit,
+            register.revision,
         )
         for old in [s for s in self._streams.values() if s.host == host or s.name == register.name]:
             del self._streams[old.host]
@@ -336,8 +358,8 @@ class AgentDirectory:
                 stream.sent = told
                 self.plans_sent += 1
                 yield message
-            while stream.traces:
-                yield stream.traces.popleft()
+            while stream.asked:
+                yield stream.asked.popleft()
 
     def _encode(self, stream: _Stream, told: Told) -> bytes:
         """A plan, by what is other than in the last that the stream brought, if it brought one."""
@@ -409,6 +431,10 @@ class AgentDirectory:
                 self.traces.trace_sent(host, message.trace_sent)
             case "probe_seen" if self.traces is not None:
                 self.traces.probe_seen(host, message.probe_seen)
+            case "lag_told" if self.lags is not None:
+                self.lags.lag_told(host, message.lag_told)
+            case "branch_told" if self.lags is not None:
+                self.lags.branch_told(host, message.branch_told)
             case "register":
                 raise BadMessage("a second Register")
             case _:

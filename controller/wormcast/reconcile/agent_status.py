@@ -43,6 +43,8 @@ class AgentStatus:
     """Groups it takes; None: it does not say."""
     members_max: int | None = None
     """Members of a group it takes; None: it does not say."""
+    revision: int = 0
+    """Of agent.proto, as it knows it."""
     routes: RouteUses = field(default_factory=dict)
     """How many messages took each of its routes."""
     has_reported: bool = False

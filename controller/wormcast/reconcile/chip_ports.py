@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from wormcast.directory.messages import REVISION_LIMITS
+from wormcast.discovery.hosts import HostRefused
 from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import SwitchSpec
 from wormcast.wire import CPU_PORT, DEVICE_PORTS_SIZE, RECIRCULATE_PORT, TOFINO_MAX_ROUTE, TOFINO_TREE_PORTS
@@ -63,11 +65,16 @@ def check_device_ports(spec: SwitchSpec, needed: bool) -> None:
         )
 
 
-def tree_members_max(switches: int, on_chip: bool) -> int | None:
-    """Members that a group may have, so that one TREE route reaches all of them whatever the plan: a branch is two bytes,
-    the end of the route one, and no branch is for the origin. Links between switches take one each. None: there is no
-    such bound."""
-    return max(1, (TOFINO_MAX_ROUTE - 1) // 2 - max(0, switches - 1) + 1) if on_chip else None
+def check_agent(revision: int, on_chip: bool) -> None:
+    """Raises `HostRefused` if the TREE routes of an agent of this revision of agent.proto may be longer than the
+    switches take."""
+    if on_chip and revision < REVISION_LIMITS:
+        raise HostRefused(
+            f"the agent does not keep to TREE routes of {TOFINO_MAX_ROUTE} bytes, the most that the switches take; it "
+            f"knows revision {revision} of agent.proto",
+            value=revision,
+            bound=f"{REVISION_LIMITS} or more",
+        )
 
 
 def read_device_ports(mapped: Mapping[str, object]) -> tuple[tuple[int, int], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wormcast_planner import RoutingError, complete_costs
 
-from wormcast.directory.messages import NO_USES, NOTHING, TEXT_MAX, BadMessage, RouteUses
+from wormcast.directory.messages import NO_USES, NOTHING, REVISION_LIMITS, TEXT_MAX, BadMessage, RouteUses
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.igmp import IgmpError, IgmpMembers
@@ -29,7 +29,7 @@ from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
 from wormcast.reconcile.change_rate import ChangeRate
-from wormcast.reconcile.chip_ports import tree_members_max
+from wormcast.reconcile.chip_ports import check_agent
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
@@ -39,6 +39,7 @@ from wormcast.reconcile.garbage import collect_at_quiet_times
 from wormcast.reconcile.giving_way import GivingWay
 from wormcast.reconcile.group_book import GroupBook
 from wormcast.reconcile.guard_book import GuardBook
+from wormcast.reconcile.lag_book import LagBook
 from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import LOOK_LATER_S, MtuWatch
 from wormcast.reconcile.pacing import Paced
@@ -50,6 +51,7 @@ from wormcast.reconcile.switching_book import SwitchingBook
 from wormcast.reconcile.trace_book import TraceBook
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
+from wormcast.wire import TOFINO_MAX_ROUTE
 
 LOG = logging.getLogger("wormcast.reconcile")
 
@@ -105,7 +107,6 @@ class Controller:
         self.groups = GroupBook(
             database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
         )
-        self.groups.members_max = lambda: tree_members_max(len(self.sessions), artifacts.has_device_ports)
         self.guard = GuardBook(database, self.groups, guard)
         self.switching = SwitchingBook(database, artifacts, switching)
         self._changes = ChangeRate()
@@ -124,9 +125,12 @@ class Controller:
         """Times a background task failed and was started again, which is a bug."""
         self.directory = AgentDirectory(self)
         self.traces = self.directory.traces = TraceBook(self.directory, lambda: self.topology().to_json())
+        self.lags = self.directory.lags = LagBook(self.directory)
         self.reconciler = Reconciler(
             self.look, database, self.sessions, self.directory, self.events, self.switching.done
         )
+        if artifacts.has_device_ports:
+            self.reconciler.set_tree_route_max(TOFINO_MAX_ROUTE)
         self._restore(now)
 
     def _restore(self, now: float) -> None:
@@ -508,8 +512,10 @@ class Controller:
         groups_max: int = 0,
         members_max: int = 0,
         transit: bool = True,
+        revision: int = REVISION_LIMITS,
     ) -> HostId:
         """See `AgentWatcher`."""
+        check_agent(revision, self._artifacts.has_device_ports)
         if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
             raise HostRefused(
                 f"the agent follows plan {epoch}, which no controller has made",
@@ -522,7 +528,7 @@ class Controller:
         if mtu_bytes != mtu_before:
             self._mtu_looks.call()
         self.agents[record.id] = AgentStatus(
-            epoch, groups_max=groups_max or None, members_max=members_max or None
+            epoch, groups_max=groups_max or None, members_max=members_max or None, revision=revision
         )
         self.reconciler.outbid(epoch)
         self.reconciler.answered(record.id, epoch)

@@ -13,7 +13,6 @@ from wormcast_planner import (
     HASHED_FIRST,
     ClassDNumbers,
     assign_class_d,
-    is_copied_by_switches,
 )
 
 from wormcast.discovery.hosts import HostRecord, HostRegistry
@@ -32,7 +31,6 @@ from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.group_index import GroupIndex
 from wormcast.store.database import Database
-from wormcast.wire import TOFINO_MAX_ROUTE
 
 NAME_BOUND = "1 to 64 letters, digits, '.', '_', '-', not digits alone"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -69,8 +67,6 @@ class GroupBook:
         self._capacity = capacity
         """What the agent of a host takes; None: anything."""
         self._has_grid = has_grid
-        self.members_max: Callable[[], int | None] = lambda: None
-        """Members of a group that switches copy to, so that one TREE route reaches them; None: as many as there may be."""
         groups = database.groups()
         kept = database.class_d()
         class_d = assign_class_d(class_d_mode or kept.mode, groups, kept)
@@ -257,18 +253,7 @@ class GroupBook:
             self._check_wide(group)
 
     def _check_room(self, group: Group, added: Iterable[HostId]) -> None:
-        """Raises `RequestError` if the agent of a new member does not take the group, which is in the index, or the
-        switches do not."""
-        most = self.members_max()
-        by_switches = group.scheme == "auto" or is_copied_by_switches(group.scheme)
-        if most is not None and by_switches and len(group.members) > most:
-            raise RequestError(
-                507,
-                f"group {group.id} would have {len(group.members)} members; a TREE route of this program has "
-                f"{TOFINO_MAX_ROUTE} bytes, too few for all of them and the links between the switches",
-                value=len(group.members),
-                bound=f"{most} members",
-            )
+        """Raises `RequestError` if the agent of a new member does not take the group, which is in the index."""
         for host in group.members:
             capacity = self._capacity(host)
             if capacity is not None and len(group.members) > capacity.members:

@@ -148,7 +148,10 @@ class Reconciler:
         """A switch came or has to be tried again: what is planned has to be brought out once more."""
         self._waits = Waits(self._note_slow)
         self._planning = asyncio.Lock()
-        """A plan is being made, or the order of switches changes: not both at once."""
+        """A plan is being made, or the order of switches changes: not both at once. Only who has it uses the planner,
+        which plans in another thread."""
+        self._bid: Epoch | None = None
+        """The planner is to go on after this epoch, before its next plan."""
         self._watching: asyncio.Task[None] | None = None
         self.steps = RouteSteps(events)
         self._order = database.route_order() or ""
@@ -170,6 +173,10 @@ class Reconciler:
             LOG.error("the order of switches in force is not known: %s", error)
             self._order = ""
 
+    def set_tree_route_max(self, bytes_max: int) -> None:
+        """The switches take TREE routes of so many bytes at most. Before the first plan."""
+        self._planner.set_tree_route_max(bytes_max)
+
     def outbid(self, epoch: Epoch) -> None:
         """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
         if epoch > self.epoch:
@@ -177,8 +184,7 @@ class Reconciler:
                 "an agent follows epoch %d, ours is %d; continuing after the agent's", epoch, self.epoch
             )
             self.epoch, self._digest, self._view = epoch, "", None
-            self._planner.set_reign(epoch)
-            self._gather_epochs.outbid(epoch)
+            self._bid = epoch  # not at once: the planner may be planning
             self._told = {}
             self.notice()
 
@@ -284,11 +290,8 @@ class Reconciler:
     async def _plan(self, view: View) -> None:
         async with self._planning:
             began = time.perf_counter()
-            if any(group.gather for group in view.groups):
-                self._gather_epochs.allow()
             try:
-                # Beside the event loop: on large fabrics it takes longer than a probe may wait.
-                state = await asyncio.to_thread(self._make, view)
+                state = await self._make_beyond_bids(view)
             except Exception as error:
                 self._note_failed(view, error)
                 return
@@ -302,10 +305,7 @@ class Reconciler:
                 self._no_trains_since = None
             elif self._no_trains_since is None:
                 self._no_trains_since = time.monotonic()
-            for switch, wanted in state.switches.items():
-                if switch in self._sessions:
-                    touched = None if state.touched is None else state.touched.get(switch, ())
-                    self._sessions[switch].desire(wanted, touched)
+            self._desire(state)
             await self._permit(before, view)
             self._keep_order(state.order)
             self.steps.plan(state)
@@ -313,6 +313,28 @@ class Reconciler:
                 await self._tell(state, state.agents, state.digest)
             else:
                 await self._tell(state, state.bridge, state.bridge_digest)
+
+    async def _make_beyond_bids(self, view: View) -> FabricState:
+        """A plan whose numbers are later than all that agents have told. One that was outbid meanwhile is not told:
+        agents may know its numbers by another meaning."""
+        while True:
+            if self._bid is not None:
+                self._planner.set_reign(self._bid)
+                self._gather_epochs.outbid(self._bid)
+                self._bid = None
+            if any(group.gather for group in view.groups):
+                self._gather_epochs.allow()
+            # Beside the event loop: on large fabrics it takes longer than a probe may wait.
+            state = await asyncio.to_thread(self._make, view)
+            if self._bid is None:
+                return state
+            self._desire(state)  # the next one says what is other than in this one
+
+    def _desire(self, state: FabricState) -> None:
+        for switch, wanted in state.switches.items():
+            if switch in self._sessions:
+                touched = None if state.touched is None else state.touched.get(switch, ())
+                self._sessions[switch].desire(wanted, touched)
 
     async def _permit(self, before: View | None, view: View) -> None:
         """Before agents are told anything: their switches let it in. One that takes long is not waited for."""
@@ -322,7 +344,9 @@ class Reconciler:
                 await asyncio.wait([s.advance(Stage.PERMIT) for s in sessions], timeout=HELD_UP_S)
 
     async def _tell(self, state: FabricState, plans: dict[HostId, AgentPlan], digest: str) -> None:
-        """Makes these the plans that agents are to follow."""
+        """Makes these the plans that agents are to follow, unless they are outbid: then others come."""
+        if self._bid is not None:
+            return
         if digest != self._digest:
             self.epoch, self._digest = self._database.next_epoch(self.epoch), digest
             self._keep_epoch(digest)
@@ -410,6 +434,8 @@ class Reconciler:
                 for_routes.append(plan.host)
         if changed:
             await asyncio.to_thread(encoder.prepare, changed)
+        if self._bid is not None:
+            return  # meanwhile
         self._told = {host: told for host, told in before.items() if host in plans}
         self._told |= {plan.host: Told(plan, self.epoch) for plan in new}
         self._directory.withdraw(self._told)

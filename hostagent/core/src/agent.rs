@@ -6,6 +6,9 @@
 //! [`poll_remark`](Agent::poll_remark).
 
 mod counts;
+mod lag;
+
+pub use lag::LagTold;
 
 use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
@@ -213,6 +216,7 @@ impl Agent {
                 now,
             )
             .map_err(|error| error.to_string())?;
+        engine.set_tree_route_max(plan.tree_route_max.into());
         engine.leave_train_room(plan.train_frames > 1);
         self.trains.set_frames_most(plan.train_frames);
         let none = BTreeMap::new();

@@ -4,11 +4,12 @@ use super::outbound::OutboundSender;
 use crate::link::WakeHandle;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
+use wormcast_agent_core::agent::LagTold;
 use wormcast_agent_core::api::NumberedRequest;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::{AgentPlan, PlanChangeMessage, RefusedGroup};
-use wormcast_protocol::{TraceRequest, Way};
+use wormcast_protocol::{BranchQuestion, TraceRequest, Way};
 use wormcast_wire::HostId;
 
 /// Commands that wait at most; senders of more wait themselves.
@@ -41,6 +42,15 @@ pub enum Command {
         request: TraceRequest,
         /// Told these ways, or why there are none.
         done: oneshot::Sender<Result<Vec<Way>, String>>,
+    },
+    /// Who lags? The answer is for the controller.
+    Lag {
+        /// In whose stream.
+        origin: HostId,
+        /// Which switches are asked too, if any.
+        question: BranchQuestion,
+        /// Told what this host knows, and why switches are not asked.
+        done: oneshot::Sender<(LagTold, Result<(), String>)>,
     },
     /// A local client has connected.
     Connect {

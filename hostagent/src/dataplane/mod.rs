@@ -31,7 +31,7 @@ use transmit::{Blocked, TransmitBatch};
 use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::transit::{TransitLimits, is_in_transit};
-use wormcast_protocol::{Instant, Sighting};
+use wormcast_protocol::{BranchAnswer, Instant, Sighting};
 use wormcast_wire::HostId;
 
 /// Batches received before sending has its turn.
@@ -51,6 +51,8 @@ pub enum Report {
     Member(MemberReport),
     /// A probe that came.
     Probe(Sighting),
+    /// A switch has answered.
+    Branch(BranchAnswer),
 }
 
 /// What the data plane is told at its start.

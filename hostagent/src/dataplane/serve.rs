@@ -36,6 +36,13 @@ impl DataPlane {
             Command::Trace { request, done } => {
                 let _ = done.send(self.agent.trace(&request));
             }
+            Command::Lag {
+                origin,
+                question,
+                done,
+            } => {
+                let _ = done.send(self.agent.tell_lag(origin, question));
+            }
             Command::Connect {
                 id,
                 outbound,
@@ -110,6 +117,9 @@ impl DataPlane {
         }
         while let Some(sighting) = self.agent.poll_sighting() {
             self.report(Report::Probe(sighting));
+        }
+        while let Some(answer) = self.agent.poll_branch_answer() {
+            self.report(Report::Branch(answer));
         }
         while let Some(remark) = self.agent.poll_remark() {
             match remark {

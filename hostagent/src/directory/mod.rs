@@ -3,6 +3,7 @@
 
 mod address;
 mod connection;
+mod lag;
 mod messages;
 pub mod rpc;
 mod traces;
@@ -47,6 +48,8 @@ const REFUSED_MAX: usize = 1024;
 const COUNTERS_MAX: usize = 4096;
 /// Counters whose last value is remembered; with more, all are told again.
 const TOLD_MAX: usize = 2 * COUNTERS_MAX;
+/// Of the messages of agent.proto, as this agent knows them.
+const REVISION: u32 = 2;
 /// Characters of a controller's refusal that are shown.
 const REFUSAL_CHARS_MAX: usize = 1000;
 
@@ -215,6 +218,7 @@ impl DirectoryClient {
             groups_max: GROUPS_MAX as u32,
             members_max: MEMBERS_MAX as u32,
             no_transit: self.introduction.no_transit,
+            revision: REVISION,
         };
         send(&outgoing, AgentBody::Register(register)).await?;
         let mut client =
@@ -307,6 +311,10 @@ impl DirectoryClient {
                         Some(ControllerBody::Trace(trace)) => {
                             let sent = traces::answer(&self.dataplane, &trace).await?;
                             send(&outgoing, AgentBody::TraceSent(sent)).await?;
+                        }
+                        Some(ControllerBody::AskLag(asked)) => {
+                            let told = lag::answer(&self.dataplane, asked).await?;
+                            send(&outgoing, AgentBody::LagTold(told)).await?;
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {

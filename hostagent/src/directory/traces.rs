@@ -1,5 +1,6 @@
 //! Traces, between the messages of agent.proto and the agent.
 
+use super::lag::branch_told;
 use super::rpc;
 use super::rpc::agent_message::Body as AgentBody;
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, Report};
@@ -35,23 +36,13 @@ pub(super) async fn answer(
 }
 
 fn read(trace: &rpc::Trace) -> Result<TraceRequest, String> {
-    let host = |what: &str, id: u32| match u16::try_from(id) {
-        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
-        _ => Err(format!("{what} {id} is none; hosts are 0 to {HOST_ID_MAX}")),
-    };
     let of = match (trace.host, trace.group) {
-        (Some(to), _) => Traced::ToHost(host("host", to)?),
-        (None, Some(group)) => {
-            let id = u16::try_from(group).map(GroupId).ok();
-            let id = id.filter(|id| *id != GroupId::BROADCAST);
-            Traced::InGroup {
-                group: id.ok_or_else(|| {
-                    format!("group {group} is none; groups are 0 to 65535 without 255")
-                })?,
-                origin: host("origin", trace.origin)?,
-                bytes: trace.bytes,
-            }
-        }
+        (Some(to), _) => Traced::ToHost(read_host("host", to)?),
+        (None, Some(group)) => Traced::InGroup {
+            group: read_group(group)?,
+            origin: read_host("origin", trace.origin)?,
+            bytes: trace.bytes,
+        },
         (None, None) => return Err("a trace names a host or a group; this one neither".to_owned()),
     };
     let attempt = u16::try_from(trace.attempt)
@@ -65,6 +56,21 @@ fn read(trace: &rpc::Trace) -> Result<TraceRequest, String> {
         of,
         route: route.transpose()?,
     })
+}
+
+/// A host that a question names.
+pub(super) fn read_host(what: &str, id: u32) -> Result<HostId, String> {
+    match u16::try_from(id) {
+        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
+        _ => Err(format!("{what} {id} is none; hosts are 0 to {HOST_ID_MAX}")),
+    }
+}
+
+/// A group that a question names.
+pub(super) fn read_group(group: u32) -> Result<GroupId, String> {
+    let id = u16::try_from(group).map(GroupId).ok();
+    let id = id.filter(|id| *id != GroupId::BROADCAST);
+    id.ok_or_else(|| format!("group {group} is none; groups are 0 to 65535 without 255"))
 }
 
 fn way(way: Way) -> rpc::Way {
@@ -84,6 +90,7 @@ pub(super) fn report_body(report: Report) -> AgentBody {
     match report {
         Report::Member(report) => AgentBody::MemberReport(member_report(report)),
         Report::Probe(sighting) => AgentBody::ProbeSeen(probe_seen(&sighting)),
+        Report::Branch(answer) => AgentBody::BranchTold(branch_told(answer)),
     }
 }
 

@@ -225,6 +225,12 @@ impl AgentPlan {
         self.plan.train_frames
     }
 
+    /// Bytes of a TREE route at most.
+    #[getter]
+    fn tree_route_max(&self) -> u8 {
+        self.plan.tree_route_max
+    }
+
     /// All of them as fields of `Plan` in agent.proto, encoded.
     fn encode_routes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.plan.encode_routes())

@@ -358,6 +358,17 @@ impl Planner {
         Ok(())
     }
 
+    /// Switches take TREE routes of so many bytes at most from now on, 3 to 255; agents split what needs more.
+    fn set_tree_route_max(&mut self, bytes: u8) -> PyResult<()> {
+        if bytes < 3 {
+            let reason = format!("TREE routes of {bytes} bytes; it must be 3 to 255");
+            return Err(RoutingError::new_err(reason));
+        }
+        self.planner
+            .set_tree_route_max((bytes < u8::MAX).then_some(bytes));
+        Ok(())
+    }
+
     /// The known links at these ports, by switch and port, carry nothing, because a port of theirs is down. Both
     /// ends of a link are named.
     fn set_down(&mut self, ends: BTreeSet<(i64, i64)>) -> PyResult<()> {

@@ -2,6 +2,7 @@
 
 mod application;
 mod arrivals;
+mod branches;
 mod early;
 mod probes;
 mod roles;
@@ -13,9 +14,12 @@ use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
 use crate::routes::Alternatives;
 use crate::session::shared::Shared;
-use crate::session::{Arrival, Behind, Judgement, Session, Stream};
+use crate::session::{Arrival, Behind, Judgement, Session, Stream, StreamLag};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
+pub use branches::{
+    ANSWERS_MAX, AskError, AskedBranch, BRANCHES_ASKED_MAX, BranchAnswer, BranchQuestion,
+};
 pub use probes::{
     Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
 };
@@ -48,6 +52,7 @@ pub struct Engine {
     turn: SessionKey,
     reports: unclaimed::Reports,
     probes: probes::Probes,
+    branches: branches::Branches,
     early: early::EarlyAcks,
     now: Instant,
 }
@@ -66,6 +71,7 @@ impl Engine {
             turn: (GroupId(0), HostId(0)),
             reports: unclaimed::Reports::default(),
             probes: probes::Probes::default(),
+            branches: branches::Branches::default(),
             early: early::EarlyAcks::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
@@ -315,6 +321,9 @@ impl Engine {
         if said.origin != self.shared.config.host {
             return Err(Reject::GatheredUnasked);
         }
+        if said.op == gather::Op::Answer {
+            return self.take_answer(worm, &said);
+        }
         let session = self.sessions.get_mut(&(said.group, said.origin));
         let session = session.ok_or(Reject::UnknownStream)?;
         session.handle_gathered(&said, worm.header.source, &mut self.shared, now)
@@ -491,6 +500,9 @@ impl Engine {
         if let Some(sent) = self.send_probe(buf) {
             return Some(sent);
         }
+        if let Some(sent) = self.send_request(buf) {
+            return Some(sent);
+        }
         for session in self.sessions.values_mut() {
             if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
                 return Some(sent);
@@ -515,7 +527,7 @@ impl Engine {
     /// The next time at which [`Engine::handle_timeout`] or
     /// [`Engine::poll_transmit`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.reports.is_due() || self.probes.is_due() {
+        if self.reports.is_due() || self.probes.is_due() || self.branches.is_due() {
             return Some(self.now);
         }
         let now = self.now;
@@ -548,6 +560,19 @@ impl Engine {
     pub fn behind(&self, group: GroupId, origin: HostId) -> impl Iterator<Item = Behind> + '_ {
         let session = self.sessions.get(&(group, origin));
         session.into_iter().flat_map(Session::behind)
+    }
+
+    /// How far this host is with a stream, and its children as far as it knows; none if it knows no such stream.
+    pub fn lag(&self, group: GroupId, origin: HostId) -> Option<StreamLag> {
+        self.sessions.get(&(group, origin)).map(Session::lag)
+    }
+
+    /// Origins of whose streams to a group this host knows.
+    pub fn origins(&self, group: GroupId) -> impl Iterator<Item = HostId> + '_ {
+        let of_group = (group, HostId(0))..=(group, HostId(u16::MAX));
+        self.sessions
+            .range(of_group)
+            .map(|((_, origin), _)| *origin)
     }
 
     /// Bytes in a buffer pool.

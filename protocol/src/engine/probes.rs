@@ -304,7 +304,7 @@ impl Engine {
         let others: Vec<(HostId, HostId)> = others.map(|host| (*host, *host)).collect();
         let room = RouteRoom {
             root: ROUTE_LENGTH_MAX,
-            tree: ROUTE_LENGTH_MAX.min(plan.mtu_within(self.shared.config.mtu) / 4),
+            tree: (self.shared).tree_room(plan.mtu_within(self.shared.config.mtu)),
         };
         let trees = copied_worms(plan.structures.copies(choice), &others, room, &self.shared);
         let several = trees.len() > 1;

@@ -42,6 +42,14 @@ impl Engine {
         Ok(())
     }
 
+    /// TREE routes have so many bytes at most from now on; what needs more is split.
+    pub fn set_tree_route_max(&mut self, bytes: usize) {
+        if self.shared.tree_route_max != bytes {
+            self.shared.tree_route_max = bytes;
+            self.shared.routes_version += 1;
+        }
+    }
+
     /// Those of the unicast routes that are other than before, if they can be some.
     pub(super) fn new_unicast(
         &self,

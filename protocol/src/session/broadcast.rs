@@ -152,7 +152,7 @@ impl Session {
         });
         let room = RouteRoom {
             root: fits,
-            tree: ROUTE_LENGTH_MAX.min(fits.max(16)).min(self.mtu(shared) / 4),
+            tree: shared.tree_room(self.mtu(shared)).min(fits.max(16)),
         };
         let copies = self.plan.structures.copies(self.choice);
         let trees = copied_worms(copies, &others, room, shared).into_iter();
@@ -333,7 +333,7 @@ impl Session {
             .store
             .get(position)
             .map_or(0, |packet| packet.payload.len());
-        let length_max = self.route_room(payload, shared).min(ROUTE_LENGTH_MAX);
+        let length_max = self.route_room(payload, shared).min(shared.tree_route_max);
         let worm = match targets {
             [_] => None,
             _ => encode_first(&self.tree_paths(targets, shared), length_max),

@@ -7,10 +7,10 @@ use super::shared::Shared;
 use crate::plan::{GroupPlan, Role};
 use crate::reject::Reject;
 use crate::time::Instant;
+use wormcast_wire::Replication;
 use wormcast_wire::Seq;
 use wormcast_wire::pdu::CHOICE_LENGTH;
 use wormcast_wire::tree_route::encode_what_fits;
-use wormcast_wire::{ROUTE_LENGTH_MAX, Replication};
 
 impl Session {
     /// The place of this host by a plan, in the structure that the stream travels by. If the plan has
@@ -126,7 +126,7 @@ impl Session {
         let paths: Vec<(usize, &[u8])> = members
             .filter_map(|(index, host)| Some((index, shared.tree.get(host)?.as_slice())))
             .collect();
-        let most = ROUTE_LENGTH_MAX.min(self.plan.mtu_within(shared.config.mtu) / 4);
+        let most = shared.tree_room(self.plan.mtu_within(shared.config.mtu));
         let worms = encode_what_fits(&paths, most);
         let length = worms.iter().map(|worm| worm.bytes.len()).max().unwrap_or(0);
         sending.tree_route_length = Some((shared.routes_version, length));

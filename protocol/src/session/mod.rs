@@ -28,7 +28,7 @@ use broadcast::Broadcast;
 use gathering::{Gathering, Heard};
 use incoming::Said;
 pub(crate) use incoming::{Arrival, Judgement};
-pub use lag::Behind;
+pub use lag::{Behind, ChildLag, StreamLag};
 use reception::Reception;
 use returned::Returned;
 pub use sending::Progress;
@@ -65,6 +65,8 @@ pub(crate) struct Session {
     epoch: u32,
     parent: Option<HostId>,
     store: Store,
+    /// The first packet that matters to this host.
+    first: u64,
     /// All members hold everything before, as far as this host knows.
     stable: u64,
     /// Origin: the next position to write. Member: the first position missing.
@@ -153,6 +155,7 @@ impl Session {
             epoch: plan.epoch_of(stream.choice),
             parent: role.parent,
             store: Store::new(start),
+            first: start,
             stable: start,
             cumulative: start,
             proven: false,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wormcast_wire::gather::{self, Said};
 use wormcast_wire::pdu::{self, Body, Common};
 use wormcast_wire::worm::{self, Header, Kind, flags};
-use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId};
+use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId, ROUTE_LENGTH_MAX};
 
 /// Time between two drains of the queue, so that the least delay is seen anew.
 const DRAIN_INTERVAL_US: u64 = 4_000_000;
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub tree: Arc<BTreeMap<HostId, Vec<u8>>>,
     /// Ports to the root of the spanning tree.
     pub root: Option<Vec<u8>>,
+    /// Bytes that a TREE route may have.
+    pub tree_route_max: usize,
     /// Grows with every change of the routes.
     pub routes_version: u64,
     events: VecDeque<Event>,
@@ -64,6 +66,7 @@ impl Shared {
             draws: 0,
             tree: Arc::default(),
             root: None,
+            tree_route_max: ROUTE_LENGTH_MAX,
             routes_version: 0,
             events: VecDeque::new(),
             worm_sequence: 0,
@@ -101,6 +104,11 @@ impl Shared {
         let origin = if with_origin { pdu::ORIGIN_LENGTH } else { 0 };
         let headers = worm::HEADER_LENGTH + pdu::COMMON_LENGTH + pdu::DATA_LENGTH + origin;
         mtu.saturating_sub(headers + route_length)
+    }
+
+    /// Bytes of a TREE route to all members, at most: routes take no more than a quarter of a frame.
+    pub fn tree_room(&self, mtu: usize) -> usize {
+        self.tree_route_max.min(mtu / 4)
     }
 
     /// Writes a frame that carries a PDU. None, counted, if it is too long.

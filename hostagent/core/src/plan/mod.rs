@@ -60,6 +60,8 @@ pub struct PlanMessage {
     pub groups: Vec<GroupMessage>,
     /// Frames of a train at most; 0 or 1: there are none.
     pub train_frames: u32,
+    /// Bytes of a TREE route at most; 0: as many as any route may have.
+    pub tree_route_max: u32,
 }
 
 /// A route of it.
@@ -119,6 +121,8 @@ pub struct AgentPlan {
     pub groups: BTreeMap<GroupId, Arc<PlannedGroup>>,
     /// Frames of a train at most; 1: there are none.
     pub train_frames: u16,
+    /// Bytes of a TREE route at most.
+    pub tree_route_max: u8,
     /// Groups that cannot be applied, in the order of the plan. The rest of it can.
     pub refused: Vec<RefusedGroup>,
 }
@@ -187,6 +191,7 @@ impl AgentPlan {
             None => None,
         };
         let train_frames = parse_train_frames(message.train_frames)?;
+        let tree_route_max = parse_tree_route_max(message.tree_route_max)?;
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
         let mut refused = Vec::new();
@@ -216,6 +221,7 @@ impl AgentPlan {
             root_route,
             groups,
             train_frames,
+            tree_route_max,
             refused,
         })
     }
@@ -492,6 +498,17 @@ fn parse_train_frames(frames: u32) -> Result<u16, PlanRejected> {
         Ok(frames @ ..=TRAIN_FRAMES_MAX) => Ok(frames.max(1)),
         _ => rejected(format!(
             "trains of {frames} frames; they must be 1, for none, to {TRAIN_FRAMES_MAX}"
+        )),
+    }
+}
+
+/// The shortest TREE route has one branch and the marker.
+fn parse_tree_route_max(bytes: u32) -> Result<u8, PlanRejected> {
+    match u8::try_from(bytes) {
+        Ok(0) => Ok(u8::MAX),
+        Ok(bytes @ 3..) => Ok(bytes),
+        _ => rejected(format!(
+            "TREE routes of {bytes} bytes; it must be 3 to {ROUTE_LENGTH_MAX}, or 0 for {ROUTE_LENGTH_MAX}"
         )),
     }
 }

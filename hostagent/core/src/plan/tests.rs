@@ -279,6 +279,14 @@ fn refusals_name_value_bound_and_choices() {
             refusal(|plan| plan.train_frames = 65),
             "trains of 65 frames; they must be 1, for none, to 64",
         ),
+        (
+            refusal(|plan| plan.tree_route_max = 256),
+            "TREE routes of 256 bytes; it must be 3 to 255, or 0 for 255",
+        ),
+        (
+            refusal(|plan| plan.tree_route_max = 2),
+            "TREE routes of 2 bytes; it must be 3 to 255, or 0 for 255",
+        ),
     ];
     for (actual, expected) in cases {
         assert_eq!(actual, expected);
