@@ -215,8 +215,9 @@ fn note(known: &Mutex<Known>, host: u32, body: AgentBody) {
     match body {
         AgentBody::PlanApplied(applied) => known.applied.push((host, applied)),
         AgentBody::MemberReport(report) => known.reports.push((host, report)),
-        // Nothing is traced here.
+        // Nothing is traced here, and nobody asks who lags.
         AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) => {}
+        AgentBody::LagTold(_) | AgentBody::BranchTold(_) => {}
         AgentBody::Statistics(statistics) => drop(known.statistics.insert(host, statistics)),
         AgentBody::Register(_) => panic!("registered twice"),
     }
