@@ -169,7 +169,7 @@ fn short_trains_come_whole_or_not_at_all() {
         println!("{scheme:?}: {resets} resets");
         assert!(resets > 0, "no switch was ever busy");
         if scheme != Scheme::Interrupt {
-            assert_eq!(aborted, 0, "{scheme:?}"); // there one was broken, and came when it was sent again
+            assert_eq!(aborted, 0, "{scheme:?}"); // there tails were lost in one network, and one was broken
         }
     }
 }
