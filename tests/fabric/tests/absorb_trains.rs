@@ -2,21 +2,14 @@
 //! agents. What it took leaves it again, whatever becomes of the rest.
 
 use wormcast_fabric_tests::absorbing::{
-    ABSORBED_MAX, ABSORBED_TRAIN, IN, LOST_US, NOW_US, OUT, OWN_CHANNEL, mode, one_switch, ports,
-    worm,
+    ABSORBED_MAX, ABSORBED_TRAIN, HEAD, IN, LOST_US, Left, Lone, NOW_US, OUT, SILENT_US, TAIL,
+    TRAIN, is_reset, mode, one_switch, ports, told, whole, worm,
 };
-use wormcast_fabric_tests::switch::{Copy, Switch};
 use wormcast_fabric_tests::trains::{ABORT, Scheme, Trains, Worm, frame_of};
 use wormcast_planner::TRAIN_FRAMES;
 use wormcast_routing::generate;
-use wormcast_wire::HostId;
-use wormcast_wire::signal::{self, Signal};
 
-const HEAD: u8 = 0x02;
-const TAIL: u8 = 0x04;
-const TRAIN: u8 = 0x40;
 const OTHER_IN: u8 = 3;
-const SILENT_US: u64 = 50_000;
 /// Of `drop_reason_t`.
 const HOPS_EXCEEDED: usize = 5;
 const TREE_MALFORMED: usize = 9;
@@ -27,104 +20,6 @@ const ABSORB_FULL: usize = 27;
 /// Of `train_event_t`.
 const TAIL_LOST: usize = 8;
 const EXPIRED: usize = 9;
-/// Of `channel_state_t`.
-const OPEN: u64 = 2;
-
-/// A switch and its clock.
-struct Lone {
-    switch: Switch,
-    now_us: u64,
-    scheme: Scheme,
-}
-
-/// What left by a port: flags and position.
-type Left = (u8, u8, u16);
-
-impl Lone {
-    fn new(scheme: Scheme) -> Lone {
-        Lone {
-            switch: one_switch(scheme, SILENT_US),
-            now_us: NOW_US,
-            scheme,
-        }
-    }
-
-    /// A frame comes; nothing goes round meanwhile.
-    fn give(&mut self, worm: &Worm, position: u16, port: u8) -> Vec<Copy> {
-        self.now_us += 1;
-        let frame = frame_of(worm, position, self.scheme);
-        self.switch.forward(&frame, port, self.now_us, |_| 0)
-    }
-
-    /// Frames of a train come that the switch takes.
-    fn take(&mut self, worm: &Worm, positions: std::ops::Range<u16>, port: u8) {
-        for position in positions {
-            let copies = self.give(worm, position, port);
-            assert!(copies.is_empty(), "{position}: {copies:?}");
-        }
-    }
-
-    /// All that waits goes round so often; what leaves.
-    fn round(&mut self, times: usize) -> Vec<Left> {
-        let mut left = Vec::new();
-        for _ in 0..times {
-            self.now_us += 1;
-            left.extend(self.switch.go_round(self.now_us).iter().map(told));
-        }
-        left
-    }
-
-    fn dropped(&self, reason: usize) -> u64 {
-        self.switch.counter("drops", reason)
-    }
-
-    fn event(&self, event: usize) -> u64 {
-        self.switch.counter("trains", event)
-    }
-
-    fn own(&self, register: &str) -> u64 {
-        self.switch.register(register, OWN_CHANNEL)
-    }
-
-    fn held(&self) -> u64 {
-        self.own("channel_came") - self.own("channel_gone")
-    }
-
-    /// Another train has all the room there is, and goes out whole.
-    fn is_free(&mut self, sequence: u16) {
-        assert_eq!((self.switch.waiting(), self.held()), (0, 0));
-        assert!(self.own("channel_state") != OPEN, "a worm has the channel");
-        assert_eq!(self.own("channel_outputs"), 0);
-        let frames = ABSORBED_MAX as u16;
-        let train = worm(7, sequence, &[254, OUT], frames);
-        self.take(&train, 0..frames, 1);
-        assert_eq!(self.round(2 * ABSORBED_MAX), whole(frames));
-        assert_eq!((self.held(), self.own("channel_outputs")), (0, 0));
-        assert_eq!(self.switch.register("absorbed_train", 0), 0);
-    }
-}
-
-fn told(copy: &Copy) -> Left {
-    let position = u16::from_be_bytes([copy.frame[26], copy.frame[27]]);
-    (copy.port, copy.frame[15], position)
-}
-
-/// A train as it leaves by the usual port.
-fn whole(frames: u16) -> Vec<Left> {
-    let flags = |position| {
-        let head = if position == 0 { HEAD } else { 0 };
-        TRAIN | head | if position + 1 == frames { TAIL } else { 0 }
-    };
-    let left = (0..frames).map(|position| (OUT, flags(position), position));
-    left.collect()
-}
-
-#[track_caller]
-fn is_reset(copies: &[Copy], port: u8, worm: &Worm) {
-    assert_eq!(ports(copies), [port], "back to where it came from");
-    let reset = signal::decode(&copies[0].frame).expect("a signal").signal;
-    assert_eq!(reset, Signal::Reset(HostId(worm.source), worm.sequence));
-}
 
 #[test]
 fn trains_of_agents_are_no_longer_than_what_there_is_room_for() {
