@@ -3,7 +3,7 @@
 //! What must hold, whatever befalls: every reader gets each message at most once, whole and in the
 //! origin's order; whoever stays a member gets all of them; each message has an outcome that is
 //! true; no pool exceeds its bound; in the end nothing is on its way any more; and the guard, which is on in
-//! half of the runs, refuses nothing. In a third, switches come into wormhole mode and leave it, and agents send trains;
+//! half of the runs, refuses nothing. In a sixth, switches come into wormhole mode and leave it, and agents send trains;
 //! where several origins have TREE worms, with interrupted multicasts alone.
 
 mod befall;
@@ -235,7 +235,7 @@ impl Run {
         } else {
             &[WormholeScheme::Interrupt]
         };
-        let switching = (switching.below(3) == 0).then_some(switching);
+        let switching = (switching.below(6) == 0).then_some(switching);
         let stops_soon = is_one && Random::new(seed ^ 1 << 53).below(2) == 0;
         let mut scenario = Scenario::with(network, controller, link, config, seed);
         if random.below(2) == 0 {
