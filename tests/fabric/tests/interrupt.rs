@@ -105,11 +105,10 @@ fn signal(signal: Signal) -> Vec<u8> {
     frame
 }
 
-/// One switch, the root, with hosts at its ports: frame by frame.
-#[test]
-fn a_switch_ends_a_fragment_and_begins_the_next() {
+/// One switch, the root, with hosts at its ports; a multicast to two of them.
+fn one_switch() -> (Trains, Worm) {
     let topology = generate::from_spec("line:1:7").expect("a network");
-    let mut network = Trains::new(topology.clone(), Scheme::Interrupt, NEVER_US, 1);
+    let network = Trains::new(topology.clone(), Scheme::Interrupt, NEVER_US, 1);
     let worm = Worm {
         sequence: 1,
         is_tree: true,
@@ -117,6 +116,13 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
         frames: 9,
         source: 0,
     };
+    (network, worm)
+}
+
+/// One switch, the root, with hosts at its ports: frame by frame.
+#[test]
+fn a_switch_ends_a_fragment_and_begins_the_next() {
+    let (mut network, worm) = one_switch();
     let frame = |position| frame_of(&worm, position, Scheme::Interrupt);
     let stop_us = 10_000;
     let mut now_us = network.now_us();
@@ -186,15 +192,7 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
 /// comes is a head. It goes back, and nothing of the worm goes on.
 #[test]
 fn the_head_of_a_later_fragment_of_a_worm_that_has_ended_goes_back() {
-    let topology = generate::from_spec("line:1:7").expect("a network");
-    let mut network = Trains::new(topology.clone(), Scheme::Interrupt, NEVER_US, 1);
-    let worm = Worm {
-        sequence: 1,
-        is_tree: true,
-        route: rooted(&topology, HostId(0), &[HostId(3), HostId(6)]),
-        frames: 9,
-        source: 0,
-    };
+    let (mut network, worm) = one_switch();
     let frame = |position| frame_of(&worm, position, Scheme::Interrupt);
     let resumed = |position: u8| {
         let mut head = frame(0);
