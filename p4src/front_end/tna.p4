@@ -9,10 +9,15 @@
 #include <core.p4>
 
 typedef bit<9> PortId_t;
+#ifdef T2NA_P4
+typedef bit<7> QueueId_t;
+const bit<32> PORT_METADATA_SIZE = 192;
+#else
 typedef bit<5> QueueId_t;
+const bit<32> PORT_METADATA_SIZE = 64;
+#endif
 
 const bit<16> PARSER_ERROR_OK = 0x0000;
-const bit<32> PORT_METADATA_SIZE = 64;
 
 enum CounterType_t { PACKETS, BYTES, PACKETS_AND_BYTES }
 enum MeterType_t { PACKETS, BYTES }

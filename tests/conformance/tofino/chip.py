@@ -3,35 +3,58 @@
 A frame that ends while its parser reads goes on with `parser_err` set. What parsers take leaves the
 frame; what deparsers emit goes in front of the rest. A resubmitted frame comes again as it came, with
 eight bytes of the first pass where the port's metadata were. Copies of a multicast group each have
-an egress of their own. The clock counts nanoseconds in 48 bits; both gresses read it.
+an egress of their own. The clock counts nanoseconds in 48 bits; both gresses read it. Each pipe has
+registers of its own.
 """
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tofino.machine import Cell, Entry, Frame, Machine, Switch
+from tofino.machine import Machine
 from tofino.meter import Bucket, MeterCell
 from tofino.syntax import Program, TypeName, read_program
+from tofino.values import Cell, Entry, Frame, Switch
 
 Json = dict[str, Any]
 HERE = Path(__file__).resolve().parent
 P4SRC = HERE.parents[2] / "p4src"
 
-RECIRCULATION = 0x44  # a device port; port byte 254
-CPU_DEVICE = 0x140
 PORT_BYTE_RECIRCULATION = 254
 CPU = 510
 PASSES_MAX = 300  # of one frame; more means that it recirculates for ever
-METADATA = bytes(8)  # of a port
 CLOCK_BITS = 48
 DEPTH_MAX = (1 << 19) - 1  # cells of a queue that are counted
 
 
+@dataclass(frozen=True)
+class Target:
+    """One of the two chips, and how a switch that is made of it is cabled."""
+
+    declarations: str  # of its architecture, in p4src/front_end
+    recirculation: int  # device port
+    cpu: int  # device port
+    metadata_bytes: int  # in front of a frame
+    cabling: Callable[[int], int]
+
+    def device_port(self, port: int) -> int:
+        """A device port for each port; none that has a meaning of its own."""
+        special = {CPU: self.cpu, PORT_BYTE_RECIRCULATION: self.recirculation}
+        return special[port] if port in special else self.cabling(port)
+
+
+# Ports are spread over four pipes.
+TOFINO = Target("tna.p4", 0x44, 0x140, 8, lambda port: (port & 3) << 7 | port >> 2)
+# Ports 0-119 are in one pipe, and so have registers in common.
+TOFINO2 = Target("t2na.p4", 0x06, 0x00, 24, lambda port: port // 120 << 7 | port % 120 + 8)
+TARGETS = {"tofino.p4": TOFINO, "tofino2.p4": TOFINO2}
+
+
 def device_port(port: int) -> int:
-    """A device port for each port, spread over four pipes; none that has a meaning of its own."""
-    special = {CPU: CPU_DEVICE, PORT_BYTE_RECIRCULATION: RECIRCULATION}
-    return special.get(port, (port & 3) << 7 | port >> 2)
+    """That of Tofino."""
+    return TOFINO.device_port(port)
 
 
 @dataclass
@@ -44,13 +67,22 @@ class Copy:
 
 @dataclass
 class Result:
-    """What came of one frame, with the cells that counted. Priorities are those it crossed buffers with."""
+    """What came of one pass or of all passes of a frame, in order, with the cells that counted. Priorities are those it crossed buffers with."""
 
     out: list[Copy] = field(default_factory=list)
     grown: dict[str, dict[int, int]] = field(default_factory=dict)
     resubmitted: int = 0
     recirculated: int = 0
     priorities: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, other: "Result") -> None:
+        """What came of a later pass."""
+        self.out += other.out
+        for name, cells in other.grown.items():
+            self.grown[name] = dict(Counter(self.grown.get(name, {})) + Counter(cells))
+        self.resubmitted += other.resubmitted
+        self.recirculated += other.recirculated
+        self.priorities += other.priorities
 
 
 @dataclass
@@ -64,16 +96,23 @@ class Routed:
 
 def load(p4src: Path = P4SRC, top: str = "tofino.p4") -> Program:
     """The program, with the architecture's declarations in front."""
-    return read_program(p4src / "front_end" / "tna.p4", p4src / "tna" / top)
+    return read_program(p4src / "front_end" / TARGETS[top].declarations, p4src / "tna" / top)
 
 
 class Chip:
-    """A switch with one program."""
+    """A switch with one program.
 
-    def __init__(self, program: Program) -> None:
+    `forward` runs one frame to its end. With `enter` and `pass_one` many are in the switch at a time:
+    those in `recirculating` are on their way back to ingress, each for one more pass. In the chip they
+    come in the order in which they left; here whoever calls says which is next, or takes one out.
+    """
+
+    def __init__(self, program: Program, target: Target = TOFINO) -> None:
         self.program = program
+        self.target = target
         self.switch = Switch()
         self.groups: dict[int, list[tuple[int, int]]] = {}  # device port, rid
+        self.recirculating: list[bytes] = []
 
     # What a controller does
 
@@ -83,6 +122,8 @@ class Chip:
         Replicas that take a branch say which by their instance, here in every group of a TREE.
         """
         self.switch = Switch()
+        self.recirculating = []
+        device_port = self.target.device_port
         for entry in state["tables"]:
             keys = {
                 name: (key["value"], key["mask"]) if isinstance(key, dict) else (key, -1)
@@ -121,32 +162,42 @@ class Chip:
     ) -> Result:
         """A frame that comes in by a device port, until all that is made of it has left.
 
-        From ingress to egress it takes `stay_ns`, in each pass.
+        From ingress to egress it takes `stay_ns`, in each pass. No other frame may be in the switch.
         """
-        self.switch.counters = {}
+        assert not self.recirculating, "other frames are in the switch"
         self.switch.now_ns = now_ns
-        result = Result()
-        waiting = [(port, frame)]
-        passes = 0
-        while waiting:
+        result = self.enter(port, frame, deq_qdepth, stay_ns)
+        passes = 1
+        while self.recirculating:
             passes += 1
             if passes > PASSES_MAX:
                 raise RuntimeError(f"a frame passes more than {PASSES_MAX} times: {frame.hex()}")
-            port, data = waiting.pop(0)
-            for copy in self._pass(port, data, min(deq_qdepth, DEPTH_MAX), stay_ns, result):
-                if copy.device_port == RECIRCULATION:
-                    result.recirculated += 1
-                    waiting.append((RECIRCULATION, copy.data))
-                else:
-                    result.out.append(copy)
+            result.add(self.pass_one(0, deq_qdepth, stay_ns))
+        return result
+
+    def enter(self, port: int, frame: bytes, deq_qdepth: int = 0, stay_ns: int = 0) -> Result:
+        """The first pass of a frame that comes in by a device port, at the clock `switch.now_ns`."""
+        result = Result()
+        self.switch.counters = {}
+        for copy in self._pass(port, frame, min(deq_qdepth, DEPTH_MAX), stay_ns, result):
+            if copy.device_port == self.target.recirculation:
+                result.recirculated += 1
+                self.recirculating.append(copy.data)
+            else:
+                result.out.append(copy)
         result.grown = {name: dict(counter) for name, counter in self.switch.counters.items()}
         return result
 
+    def pass_one(self, index: int, deq_qdepth: int = 0, stay_ns: int = 0) -> Result:
+        """One more pass of one of those in `recirculating`."""
+        return self.enter(self.target.recirculation, self.recirculating.pop(index), deq_qdepth, stay_ns)
+
     def _pass(self, port: int, frame: bytes, deq_qdepth: int, stay_ns: int, result: Result) -> list[Copy]:
-        to, data = self._ingress(port, METADATA + frame, resubmit_flag=0)
+        metadata = bytes(self.target.metadata_bytes)
+        to, data = self._ingress(port, metadata + frame, resubmit_flag=0)
         if isinstance(to, bytes):
             result.resubmitted += 1
-            to, data = self._ingress(port, to + frame, resubmit_flag=1)
+            to, data = self._ingress(port, to + metadata[len(to) :] + frame, resubmit_flag=1)
         assert isinstance(to, Routed), "a frame is resubmitted once at most"
         if to.copies:
             result.priorities.append((to.ingress_cos, to.queue))
@@ -160,9 +211,9 @@ class Chip:
 
     def _ingress(self, port: int, data: bytes, resubmit_flag: int) -> tuple[Routed | bytes, bytes]:
         """Where the frame goes, or what is said to its second pass; and the frame."""
-        machine = Machine(self.program, self.switch)
+        machine = Machine(self.program, self.switch, port >> 7)
         machine.frame = Frame(data)
-        machine.frame_bytes = len(data) - len(METADATA)
+        machine.frame_bytes = len(data) - self.target.metadata_bytes
         parser, control, deparser = (self.program.blocks[name] for name in self.program.pipeline[:3])
         hdr, meta = (machine.new(parameter.type) for parameter in parser.parameters[1:3])
         intrinsic = machine.new(parser.parameters[3].type)
@@ -186,7 +237,7 @@ class Chip:
         return Routed(to, _field(to_manager, "ingress_cos"), _field(to_manager, "qid")), frame
 
     def _egress(self, device: int, rid: int, data: bytes, deq_qdepth: int) -> bytes | None:
-        machine = Machine(self.program, self.switch)
+        machine = Machine(self.program, self.switch, device >> 7)
         machine.frame = Frame(data)
         parser, control, deparser = (self.program.blocks[name] for name in self.program.pipeline[3:])
         hdr, meta = (machine.new(parameter.type) for parameter in parser.parameters[1:3])

@@ -7,141 +7,29 @@ chip holds.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from tofino.meter import GREEN, MeterCell
-from tofino.syntax import Block, Expression, Program, Statement, Table, TypeName
+from tofino.meter import GREEN
+from tofino.tree import Block, Expression, Instance, Program, RegisterAction, Statement, Table, TypeName
+from tofino.values import Bits, Cell, Countdown, Frame, FrameEnds, ProgramProblem, Record, Summer, Switch
 
 PARTIAL_HEADER = 0x0002  # PARSER_ERROR_PARTIAL_HDR
 NO_MATCH = 0x0001  # PARSER_ERROR_NO_MATCH
 
 
-class ProgramProblem(Exception):
-    """The program does what this machine does not know; the text says what."""
-
-
-class FrameEnds(Exception):
-    """The parser wants bytes behind the end of the frame."""
-
-
-@dataclass(frozen=True)
-class Bits:
-    """An unsigned number; no width where the source gives none."""
-
-    value: int
-    width: int | None = None
-
-
-@dataclass
-class Cell:
-    """A variable: bits, a truth value or a record."""
-
-    value: Any
-    type: TypeName
-
-
-@dataclass
-class Record:
-    """A struct or header."""
-
-    name: str
-    fields: dict[str, Cell]
-    header: bool
-    valid: bool = False
-
-    def bytes(self) -> bytes:
-        """A header as it is on the wire."""
-        number = length = 0
-        for cell in self.fields.values():
-            number = number << cell.type.width | cell.value.value
-            length += cell.type.width
-        return number.to_bytes(length // 8, "big")
-
-
-@dataclass
-class Summer:
-    """A checksum engine: RFC 1071 over what was added, in this order."""
-
-    data: bytearray = field(default_factory=bytearray)
-
-    def total(self) -> int:
-        """The ones' complement sum, folded."""
-        data = bytes(self.data) + bytes(len(self.data) % 2)
-        total = sum(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
-        while total >> 16:
-            total = (total & 0xFFFF) + (total >> 16)
-        return total
-
-
-@dataclass
-class Countdown:
-    """The parser's counter: eight bits, signed."""
-
-    value: int = 0
-
-    def set(self, value: int) -> None:
-        """Keeps the value as the eight bits hold it."""
-        self.value = (value + 128) % 256 - 128
-
-
-@dataclass
-class Entry:
-    """A table entry. An exact key has a mask of all ones."""
-
-    keys: dict[str, tuple[int, int]]
-    action: str
-    parameters: dict[str, int]
-    priority: int = 0
-
-
-@dataclass
-class Switch:
-    """What outlives a frame: entries, default entries, counters and meters, by their names in the P4Info; the clock."""
-
-    entries: dict[str, list[Entry]] = field(default_factory=dict)
-    defaults: dict[str, tuple[str, dict[str, int]]] = field(default_factory=dict)
-    counters: dict[str, Counter[int]] = field(default_factory=dict)
-    meters: dict[str, dict[int, MeterCell]] = field(default_factory=dict)  # cells that are configured
-    now_ns: int = 0
-
-
-class Frame:
-    """What a parser has not taken yet."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0  # bits
-
-    def look(self, bits: int) -> int:
-        """The next bits, without taking them."""
-        if self.at + bits > 8 * len(self.data):
-            raise FrameEnds
-        whole = int.from_bytes(self.data, "big")
-        return whole >> (8 * len(self.data) - self.at - bits) & ((1 << bits) - 1)
-
-    def take(self, bits: int) -> int:
-        """The next bits."""
-        value = self.look(bits)
-        self.at += bits
-        return value
-
-    def rest(self) -> bytes:
-        """All that was not taken."""
-        return self.data[self.at // 8 :]
-
-
 class Machine:
-    """One block of a program at work on one frame."""
+    """One gress of a program at work on one frame: its parser, control and deparser, in one pass."""
 
-    def __init__(self, program: Program, switch: Switch) -> None:
+    def __init__(self, program: Program, switch: Switch, pipe: int = 0) -> None:
         self.program = program
         self.switch = switch
+        self.pipe = pipe
         self.frame = Frame(b"")
         self.frame_bytes = 0  # of the whole frame as it came
         self.emitted = bytearray()
         self.resubmitted: bytes | None = None
         self.intrinsic: set[int] = set()  # headers that the chip fills in
+        self.accessed: set[str] = set()  # registers
 
     # Types
 
@@ -173,6 +61,7 @@ class Machine:
         scope = Scope(self, block, cells)
         for statement in block.locals:
             scope.execute(statement)
+        scope.own = dict(scope.names)
         if block.kind == "control":
             scope.execute_all(block.apply)
             return 0
@@ -197,10 +86,11 @@ class Scope:
         self.program = machine.program
         self.block = block
         self.names = {parameter.name: cell for parameter, cell in zip(block.parameters, cells, strict=True)}
+        self.own: dict[str, Cell] = {}  # those of the block alone
         self.engines: dict[str, Any] = {
-            name: {"Checksum": Summer, "ParserCounter": Countdown}[kind]()
-            for name, (kind, _) in block.instances.items()
-            if kind in ("Checksum", "ParserCounter")
+            name: {"Checksum": Summer, "ParserCounter": Countdown}[instance.type.name]()
+            for name, instance in block.instances.items()
+            if instance.type.name in ("Checksum", "ParserCounter")
         }
 
     # Statements
@@ -236,6 +126,11 @@ class Scope:
         if isinstance(value, list):
             for field_cell, part in zip(cell.value.fields.values(), value, strict=True):
                 self.store(field_cell, part)
+            return
+        if isinstance(value, Record):
+            for name, part_cell in value.fields.items():
+                self.store(cell.value.fields[name], part_cell.value)
+            cell.value.valid = value.valid
             return
         if isinstance(value, Bits):
             if value.width not in (None, cell.type.width):
@@ -406,7 +301,9 @@ class Scope:
         if name in self.engines:
             return self.call_engine(self.engines[name], method, arguments)
         if name in self.block.instances:
-            return self.call_instance(*self.block.instances[name], method, arguments)
+            return self.call_instance(self.block.instances[name], method, arguments)
+        if name in self.block.register_actions and method == "execute":
+            return self.call_register_action(self.block.register_actions[name], arguments)
         if method in ("extract", "advance", "lookahead", "emit"):
             return self.call_packet(method, arguments, expression.type)
         if method in ("isValid", "setValid", "setInvalid"):
@@ -464,9 +361,8 @@ class Scope:
             return Bits(0xFFFF - Summer(bytearray(number.to_bytes(width // 8, "big"))).total(), 16)
         raise ProgramProblem(f"checksum.{method} is not known")
 
-    def call_instance(
-        self, kind: str, control_name: str, method: str, arguments: tuple[Expression, ...]
-    ) -> Any:
+    def call_instance(self, instance: Instance, method: str, arguments: tuple[Expression, ...]) -> Any:
+        kind, control_name = instance.type.name, instance.control_name
         if kind == "Counter" and method == "count":
             counter = self.machine.switch.counters.setdefault(control_name, Counter())
             counter[self.number(arguments[0])] += 1
@@ -488,6 +384,50 @@ class Scope:
             self.machine.run(self.program.blocks[kind], [self.cell(argument) for argument in arguments])
             return None
         raise ProgramProblem(f"{kind}.{method} is not known")
+
+    # Registers
+
+    def call_register_action(self, action: RegisterAction, arguments: tuple[Expression, ...]) -> Any:
+        """`execute(index, …)`: returns the first output; the others go into the arguments behind the index."""
+        cell = self.register_cell(action.register, self.value(arguments[0]))
+        value, *outputs = action.parameters
+        results = [self.machine.new(output.type) for output in outputs]
+        if len(arguments) > max(len(results), 1):
+            raise ProgramProblem(f"{action.register} is asked for {len(arguments)} outputs of {len(results)}")
+        if self.machine.resolve(value.type).name != cell.type.name:
+            raise ProgramProblem(f"{action.register} has cells of {cell.type}, not of {value.type}")
+        outer = self.names
+        named = zip([value, *outputs], [cell, *results], strict=True)
+        self.names = self.own | {parameter.name: of for parameter, of in named}
+        self.execute_all(action.body)
+        self.names = outer
+        for argument, result in zip(arguments[1:], results[1:], strict=False):
+            self.store(self.cell(argument), result.value)
+        return results[0].value if results else None
+
+    def register_cell(self, name: str, index: Bits) -> Cell:
+        """The cell of a register for the one access that a pass has. Those not yet written are as the program is loaded."""
+        register = self.block.instances.get(name)
+        if register is None or register.type.name != "Register":
+            raise ProgramProblem(f"{name} is no register of {self.block.name}")
+        control_name = register.control_name or f"{self.block.name}.{name}"
+        if control_name in self.machine.accessed:
+            raise ProgramProblem(f"{control_name} is accessed twice in one pass")
+        self.machine.accessed.add(control_name)
+        of_cell, of_index = (self.machine.resolve(kind) for kind in register.type.arguments)
+        size = self.number(register.arguments[0])
+        if index.width not in (None, of_index.width) or index.value >= size:
+            raise ProgramProblem(f"{control_name} has {size} cells of index {of_index}, none at {index}")
+        cells = self.machine.switch.registers.setdefault((self.machine.pipe, control_name), {})
+        if index.value not in cells:
+            cell = cells[index.value] = self.machine.new(of_cell)
+            if len(register.arguments) > 1:
+                initial = register.arguments[1]
+                is_list = initial.kind == "list"
+                self.store(
+                    cell, [self.value(part) for part in initial.parts] if is_list else self.value(initial)
+                )
+        return cells[index.value]
 
     # Tables
 

@@ -3,21 +3,25 @@
 What it does not know is an error.
 """
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-TOKEN = re.compile(
-    r"""
-    (?P<space>\s+|//[^\n]*|/\*.*?\*/)
-  | (?P<string>"[^"]*")
-  | (?P<number>\d+w(?:0x[0-9a-fA-F_]+|\d+)|0x[0-9a-fA-F_]+|\d+)
-  | (?P<word>[A-Za-z_]\w*)
-  | (?P<mark>&&&|\|-\||\+\+|<<|&&|\|\||==|!=|<=|>=|[-+~!&|^<>=(){}\[\];:,.@])
-    """,
-    re.VERBOSE | re.DOTALL,
+from tofino.tokens import Sources, SyntaxProblem, Token
+from tofino.tree import (
+    Action,
+    Block,
+    Expression,
+    Instance,
+    Parameter,
+    Program,
+    RegisterAction,
+    State,
+    Statement,
+    Table,
+    TypeName,
 )
+
+__all__ = ["Program", "SyntaxProblem", "TypeName", "read_program"]
+
 # Binary operators, weakest first. In P4, unlike C, `&` binds more tightly than `==`.
 LEVELS = (
     ("||",),
@@ -32,151 +36,11 @@ LEVELS = (
 )
 
 
+# One output, or none; as many as the name says.
+REGISTER_ACTIONS = ("RegisterAction", "RegisterAction2", "RegisterAction3", "RegisterAction4")
+
 # Methods that may be given types.
 GENERIC = ("lookahead", "emit", "extract", "add", "update", "set")
-
-
-class SyntaxProblem(Exception):
-    """Source that this reader does not know; the text names file, line and token."""
-
-
-@dataclass(frozen=True)
-class Token:
-    """One word of the source and where it stands."""
-
-    kind: str
-    text: str
-    where: str
-
-
-@dataclass(frozen=True)
-class TypeName:
-    """`bit<9>`, `bool`, or the name of a type; arguments of generic externs are left out."""
-
-    name: str
-    width: int = 0
-
-
-@dataclass(frozen=True)
-class Expression:
-    """One node: what it does, and its parts.
-
-    number (value, width), word (name), member (base, name), slice (base, high, low), call (callee,
-    arguments), cast (type, base), unary and binary (operator, parts), list (parts), any (`_`).
-    """
-
-    kind: str
-    parts: tuple["Expression", ...] = ()
-    text: str = ""
-    value: int = 0
-    width: int | None = None
-    type: TypeName | None = None
-
-
-@dataclass
-class Statement:
-    """assign (target, value), call (value), if (value, body, other), block (body), declare."""
-
-    kind: str
-    target: Expression | None = None
-    value: Expression | None = None
-    body: list["Statement"] = field(default_factory=list)
-    other: list["Statement"] = field(default_factory=list)
-    type: TypeName | None = None
-    name: str = ""
-
-
-@dataclass
-class Parameter:
-    """Direction is `in`, `out`, `inout` or empty."""
-
-    direction: str
-    type: TypeName
-    name: str
-    control_name: str
-
-
-@dataclass
-class State:
-    """Of a parser. `cases` pair keysets with the next state; without `select` there is one."""
-
-    statements: list[Statement]
-    select: list[Expression]
-    cases: list[tuple[list[Expression], str]]
-
-
-@dataclass
-class Action:
-    """With its name in the P4Info."""
-
-    name: str
-    control_name: str
-    parameters: list[Parameter]
-    body: list[Statement]
-
-
-@dataclass
-class Table:
-    """Keys are expression, match kind and name in the P4Info."""
-
-    control_name: str
-    keys: list[tuple[Expression, str, str]]
-    default: Expression
-
-
-@dataclass
-class Block:
-    """A parser or a control."""
-
-    kind: str
-    name: str
-    parameters: list[Parameter]
-    locals: list[Statement] = field(default_factory=list)
-    instances: dict[str, tuple[str, str]] = field(default_factory=dict)  # name: type, name in P4Info
-    states: dict[str, State] = field(default_factory=dict)
-    actions: dict[str, Action] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
-    apply: list[Statement] = field(default_factory=list)
-
-
-@dataclass
-class Program:
-    """Everything a set of sources declares."""
-
-    constants: dict[str, tuple[TypeName, Expression]] = field(default_factory=dict)
-    typedefs: dict[str, TypeName] = field(default_factory=dict)
-    enums: dict[str, dict[str, Expression]] = field(default_factory=dict)
-    enum_types: dict[str, TypeName] = field(default_factory=dict)
-    headers: dict[str, list[tuple[str, TypeName]]] = field(default_factory=dict)
-    structs: dict[str, list[tuple[str, TypeName]]] = field(default_factory=dict)
-    blocks: dict[str, Block] = field(default_factory=dict)
-    pipeline: list[str] = field(default_factory=list)
-
-
-def read_tokens(path: Path, seen: set[Path]) -> Iterator[Token]:
-    """Tokens of a file and of what it includes by "name"; a file is read once."""
-    if path in seen:
-        return
-    seen.add(path)
-    text = path.read_text()
-    at = 0
-    while at < len(text):
-        line = text.count("\n", 0, at) + 1
-        if text[at] == "#":
-            directive = text[at:].partition("\n")[0]
-            included = re.match(r'#include "([^"]+)"', directive)
-            if included:
-                yield from read_tokens((path.parent / included.group(1)).resolve(), seen)
-            elif not re.match(r"#(include <|ifndef|define|endif)", directive):
-                raise SyntaxProblem(f"{path.name}:{line}: directive {directive!r} is not known")
-            at += len(directive)
-            continue
-        found = TOKEN.match(text, at)
-        if found is None:
-            raise SyntaxProblem(f"{path.name}:{line}: {text[at : at + 10]!r} is no token")
-        at = found.end()
-        if found.lastgroup != "space":
-            yield Token(str(found.lastgroup), found.group(), f"{path.name}:{line}")
 
 
 class Reader:
@@ -273,17 +137,17 @@ class Reader:
                 self.take(">")
                 return TypeName("bit", width)
             self.at -= 1
-            self.arguments_of_type()
+            return TypeName(name, arguments=self.arguments_of_type())
         return TypeName(name)
 
-    def arguments_of_type(self) -> TypeName:
-        """`<…>`; the first of them."""
+    def arguments_of_type(self) -> tuple[TypeName, ...]:
+        """`<…>`."""
         self.take("<")
-        first = self.type_name()
+        found = [self.type_name()]
         while self.given(","):
-            self.type_name()
+            found.append(self.type_name())
         self.take(">")
-        return first
+        return tuple(found)
 
     def constant(self) -> None:
         kind = self.type_name()
@@ -371,15 +235,38 @@ class Reader:
                 block.apply = self.body()
             else:
                 kind = self.type_name()
-                if self.peek() == "(":  # an instance: Type(arguments) name;
-                    while self.take() != ")":
-                        pass
-                    instance = self.take()
-                    block.instances[instance] = (kind.name, control_name)
-                    self.take(";")
+                if self.given("("):
+                    self.instance(block, kind, control_name)
                 else:
                     block.locals.append(self.declaration(kind))
         self.program.blocks[name] = block
+
+    def instance(self, block: Block, kind: TypeName, control_name: str) -> None:
+        """`Type(arguments) name;`, or the same of a RegisterAction with what it does."""
+        arguments = self.listed(")")
+        where = self.tokens[self.at].where
+        name = self.take()
+        if kind.name not in REGISTER_ACTIONS:
+            block.instances[name] = Instance(kind, control_name, arguments)
+            self.take(";")
+            return
+        for text in ("=", "{"):
+            self.take(text)
+        self.annotations()
+        for text in ("void", "apply"):
+            self.take(text)
+        parameters, body = self.parameters(), self.body()
+        self.take("}")
+        self.take(";")
+        directions = [parameter.direction for parameter in parameters]
+        outputs = len(kind.arguments) - 2
+        if kind.name == "RegisterAction":
+            is_known = directions[:1] == ["inout"] and set(directions[1:]) <= {"out"}
+        else:
+            is_known = directions == ["inout"] + outputs * ["out"]
+        if not is_known or [argument.kind for argument in arguments] != ["word"]:
+            raise SyntaxProblem(f"{where}: {kind.name} {name} takes {arguments} and applies {directions}")
+        block.register_actions[name] = RegisterAction(arguments[0].text, parameters, body)
 
     def table(self, control_name: str) -> Table:
         keys: list[tuple[Expression, str, str]] = []
@@ -462,6 +349,7 @@ class Reader:
         return found
 
     def statement(self) -> Statement:
+        self.annotations()
         if self.peek() == "{":
             return Statement("block", body=self.body())
         if self.given(";"):
@@ -541,7 +429,7 @@ class Reader:
                 node = Expression("slice", (node, high, self.expression()))
                 self.take("]")
             elif self.peek() == "<" and node.kind == "member" and node.text in GENERIC:
-                kind = self.arguments_of_type()
+                kind = self.arguments_of_type()[0]
                 self.take("(")
                 node = Expression("call", (node, *self.listed(")")), type=kind)
             elif self.given("("):
@@ -582,6 +470,6 @@ class Reader:
 
 def read_program(*paths: Path) -> Program:
     """The program of some sources, in this order, and of what they include."""
-    seen: set[Path] = set()
-    tokens = [token for path in paths for token in read_tokens(path.resolve(), seen)]
+    sources = Sources()
+    tokens = [token for path in paths for token in sources.tokens(path.resolve())]
     return Reader(tokens).read()
