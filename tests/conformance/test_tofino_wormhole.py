@@ -1,0 +1,62 @@
+"""The program for Tofino 2 keeps the rules of wormhole mode (SPEC.md §3.1), on a model of the chip: trains from several
+channels, in drawn order, with losses. WORMCAST_SEED repeats a run."""
+
+import functools
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+from rig.vector_files import load_vectors
+from tofino import chip
+from tofino.syntax import Program
+from tofino.trains import Plan, Trains
+
+pytestmark = pytest.mark.skipif(
+    not (chip.P4SRC / "tna" / "wormhole.p4").is_file(), reason="p4src/tna has no wormhole mode"
+)
+
+STATE: dict[str, Any] = load_vectors("worm_switch.json")["states"]["wormhole"]
+SEED = os.environ.get("WORMCAST_SEED")
+SEEDS = [int(SEED)] if SEED else range(int(os.environ.get("WORMCAST_TRAIN_RUNS", "8")))
+
+
+@functools.cache
+def program() -> Program:
+    """That of Tofino 2."""
+    return chip.load(top="tofino2.p4")
+
+
+# What goes wrong, and what the counter `trains` has to show of it in all runs together.
+PLANS = {
+    "nothing is lost": (Plan(), set()),
+    "one output": (Plan(outputs=(5,), entries=0.8), set()),
+    "one channel": (Plan(channels=(4,), worms=12), set()),
+    "frames are lost on the link": (Plan(lost_before=0.15), {"ABORTED", "TAIL_LOST"}),
+    "few frames of long trains are lost": (Plan(lost_before=0.03, longest=12, alone=0.1), {"ABORTED"}),
+    "frames that wait are lost": (Plan(lost_waiting=0.02), {"EXPIRED", "TURN_LOST"}),
+    "all frames are lost anywhere": (
+        Plan(lost_before=0.1, lost_waiting=0.02),
+        {"ABORTED", "EXPIRED", "TURN_LOST"},
+    ),
+    "hosts fall silent": (Plan(silences=0.03), {"EXPIRED"}),
+    "everything": (
+        Plan(lost_before=0.05, lost_waiting=0.01, silences=0.02),
+        {"ABORTED", "TAIL_LOST", "EXPIRED"},
+    ),
+    "few may wait": (Plan(held_max=6, entries=0.8, longest=10), {"ABORTED"}),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_trains_leave_by_the_rules(name: str) -> None:
+    """Each seed a run; Trains is the judge."""
+    plan, wanted = PLANS[name]
+    events: Counter[str] = Counter()
+    for seed in SEEDS:
+        trains = Trains(program(), STATE, seed, plan)
+        trains.run()
+        events += trains.events
+    assert SEED or set(events) - {"HELD"} >= wanted, events
+    if not (plan.lost_before or plan.lost_waiting or plan.silences or plan.held_max < Plan.held_max):
+        assert set(events) == {"HELD"}, events
