@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oracle.codec import Worm, decode_frame
-from wormcast.wire import MAX_BACK, DropReason, Flag, Kind, TrainEvent
+from wormcast.wire import MAX_BACK, RECIRCULATE_PORT, DropReason, Flag, Kind, TrainEvent
 
 from tofino.chip import TOFINO2, Chip, Result
 from tofino.syntax import Program
@@ -49,6 +49,8 @@ class Plan:
     others: float = 0.05  # steps at which a CONTROL worm comes by
     lost_before: float = 0.0
     lost_waiting: float = 0.0
+    absorbed: float = 0.0  # worms of one frame whose route names 254 first
+    slow: float = 0.0  # steps at which some time goes by, less than the longest silence
     silences: float = 0.0  # steps at which nothing comes in for too long
     held_max: int = 1000
 
@@ -64,9 +66,14 @@ class Sent:
     entered: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     next: int = 0  # position of the frame that comes in next
+    heard_ns: int = 0  # when the last one came in, or was lost
     aborted: bool = False
     is_broken: bool = False  # a frame was lost while it waited, or none came for too long
     is_refused: bool = False  # its head found too many waiting
+
+    def is_absorbed(self) -> bool:
+        """Whether the switch takes it again, as newly arrived."""
+        return self.frames[0].route[0] == RECIRCULATE_PORT
 
     def is_open(self) -> bool:
         """Whether it has begun to come in, and has not come in as a whole."""
@@ -111,14 +118,14 @@ class Trains:
 
     # What is sent
 
-    def make(self, channel: int, output: int, length: int, has_header: bool) -> Sent:
-        """A worm with the next sequence of a drawn source; its payload names each frame."""
+    def make(self, channel: int, output: int, length: int, has_header: bool, before: bytes = b"") -> Sent:
+        """A worm with the next sequence of a drawn source; its payload names each frame. `before` stands in front of
+        its output in the route."""
         source = self.random.choice((channel, channel, 70))
         sequence = self.sequences[source]
         self.sequences[source] += 1
-        route = bytes(
-            [output, *(self.random.randrange(254) for _ in range(self.random.choice((0, 1, 2, 5))))]
-        )
+        rest = bytes(self.random.randrange(254) for _ in range(self.random.choice((0, 1, 2, 5))))
+        route = before + bytes([output]) + rest
         hops = self.random.choice((0, 1, 7))
         back = bytes(self.random.randrange(254) for _ in range(hops)).rjust(MAX_BACK, b"\0")
         number = len(self.worms)
@@ -147,9 +154,9 @@ class Trains:
         """A worm as the plan has them."""
         alone = self.random.random() < self.plan.alone
         length = 1 if alone else self.random.randint(2, self.plan.longest)
-        return self.make(
-            channel, self.random.choice(self.plan.outputs), length, not alone or self.random.random() < 0.3
-        )
+        has_header = not alone or self.random.random() < 0.3
+        before = bytes([RECIRCULATE_PORT]) if alone and self.random.random() < self.plan.absorbed else b""
+        return self.make(channel, self.random.choice(self.plan.outputs), length, has_header, before)
 
     # What happens
 
@@ -157,19 +164,21 @@ class Trains:
         """The next frame of a worm comes in, or is lost before."""
         position = worm.next
         worm.next += 1
+        worm.heard_ns = self.chip.switch.now_ns
         name = f"{worm.number}.{position} by {worm.channel} to {worm.output} of {len(worm.frames)}"
         if lost:
             self.log.append(f"lost before: {name}")
             return
         self.log.append(f"enters: {name}")
         worm.entered.append(position)
-        self._take(worm, self.chip.enter(TOFINO2.device_port(worm.channel), worm.frames[position].to_frame()))
+        frame = worm.frames[position].to_frame()
+        self._take(worm, position, self.chip.enter(TOFINO2.device_port(worm.channel), frame))
 
     def pass_one(self, index: int) -> None:
         """One of those that wait passes."""
         worm, position = self._named(self.chip.recirculating[index])
         self.log.append(f"passes: {worm.number}.{position}")
-        self._take(worm, self.chip.pass_one(index))
+        self._take(worm, position, self.chip.pass_one(index))
 
     def lose(self, index: int) -> None:
         """One of those that wait is lost."""
@@ -179,7 +188,7 @@ class Trains:
 
     def pass_by(self) -> None:
         """A CONTROL worm comes in, and leaves at once."""
-        channel, output = self.random.choice(self.plan.channels), self.random.choice(self.plan.outputs)
+        channel, output = self.random.choice(self.plan.channels), self.random.choice(list(self.of_outputs))
         worm = Worm(Kind.CONTROL, bytes([output, 1]), b"other")
         result = self.chip.enter(TOFINO2.device_port(channel), worm.to_frame())
         out = [(self.ports[copy.device_port], copy.data) for copy in result.out]
@@ -191,6 +200,9 @@ class Trains:
         """Time goes by in which nothing comes in; what waits goes round meanwhile, as the chip does not stop."""
         for _ in range(slots):
             self.chip.switch.now_ns += SLOT_NS
+            for worm in self.worms:
+                silent_ns = self.chip.switch.now_ns - worm.heard_ns
+                worm.is_broken |= worm.is_open() and silent_ns > (SILENT_SLOTS - 1) * SLOT_NS
             self.round()
 
     def fall_silent(self) -> None:
@@ -198,8 +210,6 @@ class Trains:
         self.rounds()
         self.log.append("silence")
         self.wait(SILENT_SLOTS + 2)
-        for worm in self.worms:
-            worm.is_broken |= worm.is_open()
         self.rounds()
 
     def round(self) -> bool:
@@ -226,6 +236,9 @@ class Trains:
             self.chip.switch.now_ns += self.random.randrange(PASS_NS)
             if self.random.random() < plan.others:
                 self.pass_by()
+            if self.random.random() < plan.slow:
+                self.log.append("time goes by")
+                self.wait(self.random.randint(1, SILENT_SLOTS // 2))
             if self.random.random() < plan.silences:
                 self.fall_silent()
             waiting = len(self.chip.recirculating)
@@ -287,7 +300,7 @@ class Trains:
 
     # The judge
 
-    def _take(self, worm: Sent, result: Result) -> None:
+    def _take(self, worm: Sent, position: int, result: Result) -> None:
         """What came of a pass: at most one frame, and that this one."""
         for cell, times in result.grown.get("trains", {}).items():
             self.events[TrainEvent(cell).name] += times
@@ -298,6 +311,9 @@ class Trains:
         self._must(ways == 1, f"{ways} frames came of one")
         if drops == ["HELD_FULL"] and self.is_filling():
             worm.is_refused = True
+        elif drops == ["PORT_UNKNOWN"] and worm.output not in self.of_outputs:
+            self._must(position == len(worm.left), f"it ends behind {worm.left}")
+            worm.left.append(position)
         else:
             self._must(
                 not drops or (drops == ["TRAIN_BROKEN"] and (worm.is_hit() or self.is_filling())),
@@ -314,7 +330,8 @@ class Trains:
         is_aborted = bool(left.flags & Flag.ABORT)
         expected = replace(came, hops=came.hops + 1, flags=came.flags | ended if is_aborted else came.flags)
         if position == 0:
-            expected = replace(expected, route=came.route[1:])
+            passes = 1 + worm.is_absorbed()
+            expected = replace(expected, route=came.route[passes:], hops=came.hops + passes)
             if came.train:
                 expected = replace(
                     expected, train=came.train[:2] + bytes([came.train[2] | BACK_UNKNOWN]) + came.train[3:]
@@ -334,12 +351,14 @@ class Trains:
             is_over = last.aborted or at == len(last.frames) - 1 or last.is_hit()
             self._must(is_over, f"it leaves in front of the rest of {last.number}")
         before.append((worm, position))
-        # A channel keeps its order, whatever its outputs.
+        # A channel keeps its order, whatever its outputs. What was absorbed has left it.
         of_channel = self.of_channels[worm.channel]
-        self._must(
-            not of_channel or of_channel[-1] < (worm.number, position), f"it leaves behind {of_channel[-1:]}"
-        )
-        of_channel.append((worm.number, position))
+        if not worm.is_absorbed():
+            self._must(
+                not of_channel or of_channel[-1] < (worm.number, position),
+                f"it leaves behind {of_channel[-1:]}",
+            )
+            of_channel.append((worm.number, position))
         worm.left.append(position)
         worm.aborted = is_aborted
 
