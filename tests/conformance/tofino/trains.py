@@ -177,7 +177,9 @@ class Trains:
     def pass_one(self, index: int) -> None:
         """One of those that wait passes."""
         worm, position = self._named(self.chip.recirculating[index])
-        self.log.append(f"passes: {worm.number}.{position}")
+        if not self.log[-1].startswith("passes:"):
+            self.log.append("passes:")
+        self.log[-1] += f" {worm.number}.{position}"
         self._take(worm, position, self.chip.pass_one(index))
 
     def lose(self, index: int) -> None:
@@ -268,10 +270,10 @@ class Trains:
     def settle(self) -> None:
         """What waits leaves or ends, after silences."""
         self.rounds()
-        for _ in range(3 * len(self.worms)):
-            if not self.chip.recirculating:
-                break
-            self.fall_silent()
+        # Each silence ends a worm of which something was lost, in its channel or at its output.
+        for _ in range(2 * sum(worm.is_hit() for worm in self.worms) + 1):
+            if self.chip.recirculating:
+                self.fall_silent()
         self._stands_still("for ever")
         self.judge()
 
