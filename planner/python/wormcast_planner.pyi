@@ -470,7 +470,11 @@ class AgentPlan:
 
     @property
     def train_frames(self) -> int:
-        """Frames of a train at most; 1: there are none."""
+        """Frames of a train of any kind at most; 1: there are none."""
+
+    @property
+    def unicast_train_frames(self) -> int:
+        """Frames of a UNICAST train at most, no fewer than that; 1: there are none."""
 
     @property
     def tree_route_max(self) -> int:
@@ -636,8 +640,8 @@ class Planner:
         """
 
     def set_switching(self, mode: str, scheme: str | None, trains: bool) -> None:
-        """Switches pass worms on in this way, from now on: packet without a scheme, wormhole with plain or flush.
-        Agents send `trains` or do not; whoever asks for them has all switches in wormhole mode before, and until agents
+        """Switches pass worms on in this way, from now on: packet without a scheme, wormhole with plain, flush, interrupt,
+        or unicast: UNICAST worms wait and are trains, no others, and there are no groups for STOP and GO. Agents send `trains` or do not; whoever asks for them has all switches in wormhole mode before, and until agents
         have stopped. Raises `RoutingError`."""
 
     def set_tree_route_max(self, bytes: int) -> None:

@@ -55,8 +55,8 @@ pub(crate) struct AgentPlanner {
     /// The first reign of a sequencer that no earlier life of this planner has chosen.
     pub(crate) reign: u64,
     pub(crate) narrow: Arc<NarrowLinks>,
-    /// Frames of a train that an agent sends, at most.
-    pub(crate) train_frames: u16,
+    /// Frames of a train that an agent sends, at most: of any kind, and of UNICAST.
+    pub(crate) train_frames: (u16, u16),
     /// Bytes of a TREE route at most; none: as many as any route may have.
     pub(crate) tree_route_max: Option<u8>,
     /// Whether all TREE worms go by the root.
@@ -545,7 +545,8 @@ impl AgentPlanner {
                 tree_routes: tree_routes.clone(),
                 root_route: self.root_routes.get(&host).cloned(),
                 groups: groups.map_or_else(Vec::new, |groups| groups.values().cloned().collect()),
-                train_frames: self.train_frames.max(1),
+                train_frames: self.train_frames.0.max(1),
+                unicast_train_frames: self.train_frames.1.max(1),
                 tree_route_max: self.tree_route_max.unwrap_or(u8::MAX),
                 digest: OnceLock::new(),
             };

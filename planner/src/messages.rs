@@ -32,7 +32,8 @@ impl AgentPlan {
         Some(bytes)
     }
 
-    /// `routes_at_random` and `train_frames`, which are these fields, `root_route` and `tree_route_max`.
+    /// `routes_at_random` and `train_frames`, which are these fields, `root_route`, `tree_route_max` and
+    /// `unicast_train_frames`.
     fn put_rest(&self, at_random: u64, train_frames: u64, bytes: &mut Vec<u8>) {
         if self.at_random {
             put_varint(at_random << 3, bytes);
@@ -50,6 +51,10 @@ impl AgentPlan {
         if usize::from(self.tree_route_max) < ROUTE_LENGTH_MAX {
             put_varint(20 << 3, bytes);
             put_varint(self.tree_route_max.into(), bytes);
+        }
+        if self.unicast_train_frames > self.train_frames {
+            put_varint(21 << 3, bytes);
+            put_varint(self.unicast_train_frames.into(), bytes);
         }
     }
 }

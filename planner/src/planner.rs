@@ -29,7 +29,7 @@ use crate::shapes::{HostRoutes, Lasting};
 use crate::state::{AgentPlan, Place, SwitchState};
 use crate::switches::SwitchPlanner;
 use crate::wiring::{Wiring, ranks};
-use crate::wormhole::{Switching, TRAIN_FRAMES};
+use crate::wormhole::Switching;
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";
@@ -216,10 +216,13 @@ impl Planner {
 
     /// Switches pass worms on in this way, from now on, and agents send `trains` or do not. Whoever asks for trains has
     /// all switches in wormhole mode before, and until agents have stopped: others drop them. Where multicasts are
-    /// interrupted, TREE worms of all groups go by the root.
+    /// interrupted, TREE worms of all groups go by the root. Where UNICAST alone waits, all trains are UNICAST.
     pub fn set_switching(&mut self, switching: Switching, trains: bool) {
-        let train_frames = if trains { TRAIN_FRAMES } else { 1 };
-        if self.switches.switching != switching || self.agents.train_frames.max(1) != train_frames {
+        let train_frames = match trains {
+            true => switching.train_frames(),
+            false => Default::default(),
+        };
+        if self.switches.switching != switching || self.agents.train_frames != train_frames {
             self.switches.switching = switching;
             self.agents.train_frames = train_frames;
             self.agents.by_root = switching.goes_by_root();

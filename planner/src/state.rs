@@ -253,8 +253,10 @@ pub struct AgentPlan {
     pub root_route: Option<Arc<[u8]>>,
     /// Groups by number.
     pub groups: Vec<Arc<AgentGroup>>,
-    /// Frames of a train at most; 1: there are none.
+    /// Frames of a train of any kind at most; 1: there are none.
     pub train_frames: u16,
+    /// Frames of a UNICAST train at most, no fewer than that; 1: there are none.
+    pub unicast_train_frames: u16,
     /// Bytes of a TREE route at most.
     pub tree_route_max: u8,
     pub(crate) digest: OnceLock<[u8; 32]>,
@@ -269,6 +271,7 @@ impl PartialEq for AgentPlan {
             && self.root_route == other.root_route
             && self.groups == other.groups
             && self.train_frames == other.train_frames
+            && self.unicast_train_frames == other.unicast_train_frames
             && self.tree_route_max == other.tree_route_max
     }
 }
@@ -298,6 +301,10 @@ impl AgentPlan {
             digest.update([u8::from(self.at_random)]);
             if self.train_frames > 1 {
                 digest.update(self.train_frames.to_be_bytes());
+            }
+            if self.unicast_train_frames > self.train_frames {
+                digest.update(b"u");
+                digest.update(self.unicast_train_frames.to_be_bytes());
             }
             if self.tree_route_max < u8::MAX {
                 digest.update([b't', self.tree_route_max]);

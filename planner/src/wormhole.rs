@@ -1,8 +1,8 @@
 //! How switches pass worms on: in packet mode, or in wormhole mode (wire/SPEC.md §3.1), where a channel carries one
 //! worm at a time.
 //!
-//! That is a default action. In wormhole mode each port also has a replication group by which a frame that waits
-//! brings STOP or GO to the neighbour, and where multicasts are interrupted one by which a frame that waits ends the
+//! That is a default action. Where switches say STOP and GO, each port also has a replication group in wormhole mode by
+//! which a frame that waits brings one to the neighbour, and where multicasts are interrupted one by which a frame that waits ends the
 //! fragment before it. Groups come before the default action that needs them, and go after it, as of
 //! any table ([`Stage`](crate::Stage)).
 
@@ -48,26 +48,28 @@ pub enum Switching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WormholeScheme {
     /// It waits. Where all routes are along the tree, that is the first scheme.
-    Plain = 1,
+    Plain,
     /// Unicast gives way to a multicast that waits elsewhere: the third scheme.
-    Flush = 2,
+    Flush,
     /// A multicast that is blocked gives all its outputs up: the second scheme. All multicasts go by the root.
-    Interrupt = 3,
+    Interrupt,
+    /// UNICAST worms wait for each other. All others hold no channel, and trains of them are refused; nobody says STOP
+    /// (p4src/CONTRACT.md, Tofino). To a switch this is plain waiting.
+    Unicast,
 }
-
-/// `scheme` of the switch at the root, under [`WormholeScheme::Interrupt`].
-const INTERRUPT_ROOT: u128 = 4;
 
 const _: () = assert!(TRAIN_FRAMES < STOP_FRAMES && TRAIN_FRAMES > 1);
 
 impl Switching {
-    /// That of these names, as REST and `wormcast switching` have them; `None`: there is none.
+    /// That of these names: those of REST and `wormcast switching`, and `unicast`, as the controller calls plain waiting
+    /// where switches can do no more; `None`: there is none.
     pub fn named(mode: &str, scheme: Option<&str>) -> Option<Switching> {
         match (mode, scheme) {
             ("packet", None) => Some(Switching::Packet),
             ("wormhole", Some("plain")) => Some(Switching::Wormhole(WormholeScheme::Plain)),
             ("wormhole", Some("interrupt")) => Some(Switching::Wormhole(WormholeScheme::Interrupt)),
             ("wormhole", Some("flush")) => Some(Switching::Wormhole(WormholeScheme::Flush)),
+            ("wormhole", Some("unicast")) => Some(Switching::Wormhole(WormholeScheme::Unicast)),
             _ => None,
         }
     }
@@ -77,13 +79,23 @@ impl Switching {
     pub(crate) fn goes_by_root(self) -> bool {
         self == Switching::Wormhole(WormholeScheme::Interrupt)
     }
+
+    /// Frames of a train at most where agents send trains: of a worm of any kind, and of a UNICAST worm.
+    pub(crate) fn train_frames(self) -> (u16, u16) {
+        match self {
+            Switching::Wormhole(WormholeScheme::Unicast) => (1, TRAIN_FRAMES),
+            _ => (TRAIN_FRAMES, TRAIN_FRAMES),
+        }
+    }
 }
 
 /// What a switch does with worms, one at the root or another.
 pub(crate) fn wormhole_default(switching: Switching, is_root: bool) -> TableDefault {
     let scheme = |scheme| match scheme {
-        WormholeScheme::Interrupt if is_root => INTERRUPT_ROOT,
-        _ => scheme as u128,
+        WormholeScheme::Plain | WormholeScheme::Unicast => 1,
+        WormholeScheme::Flush => 2,
+        WormholeScheme::Interrupt if !is_root => 3,
+        WormholeScheme::Interrupt => 4,
     };
     let action = match switching {
         Switching::Packet => action("ingress.packet_mode", &[]),
@@ -113,7 +125,7 @@ pub(crate) fn hold_groups(
     ports: u16,
 ) -> impl Iterator<Item = (Mgid, Copies)> {
     let ports = match switching {
-        Switching::Packet => 0,
+        Switching::Packet | Switching::Wormhole(WormholeScheme::Unicast) => 0,
         Switching::Wormhole(_) => ports,
     };
     let ports = (0..ports).filter_map(|port| PortId::new(u8::try_from(port).ok()?));

@@ -17,6 +17,7 @@ use wormcast_wire::{HostId, PortId, SwitchId};
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);
 const FLUSH: Switching = Switching::Wormhole(WormholeScheme::Flush);
 const INTERRUPT: Switching = Switching::Wormhole(WormholeScheme::Interrupt);
+const UNICAST: Switching = Switching::Wormhole(WormholeScheme::Unicast);
 const TABLE: &str = "ingress.wormhole";
 
 fn network() -> Topology {
@@ -292,6 +293,58 @@ fn trains_touch_agents_and_no_switch() {
     planner.set_switching(PLAIN, false);
     assert_eq!(self::plan(&mut planner).agents, before.agents);
 }
+
+/// Where UNICAST alone holds channels: switches wait plainly and have nobody to tell STOP, and agents send no other trains.
+#[test]
+fn unicast_alone_may_be_trains() {
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+    let packet = plan(&mut planner);
+    planner.set_switching(UNICAST, false);
+    let before = plan(&mut planner);
+    assert_eq!(before.agents, packet.agents);
+    for (id, state) in &before.switches {
+        let scheme = state.defaults[TABLE].parameters.iter();
+        let scheme = scheme.filter(|(name, _)| name == "scheme");
+        assert_eq!(scheme.map(|(_, value)| *value).collect::<Vec<_>>(), [1]);
+        assert_eq!(state.multicast, packet.switches[id].multicast);
+    }
+    planner.set_switching(UNICAST, true);
+    let after = plan(&mut planner);
+    assert_eq!(after.switches, before.switches);
+    // Field 21 of Plan and of PlanChange (agent.proto).
+    let told = [0xA8, 1, TRAIN_FRAMES as u8];
+    for (host, plan) in &after.agents {
+        let old = &before.agents[host];
+        assert_eq!((plan.train_frames, old.train_frames), (1, 1));
+        assert_eq!(
+            (old.unicast_train_frames, plan.unicast_train_frames),
+            (1, TRAIN_FRAMES)
+        );
+        assert_ne!(plan, old);
+        assert_eq!(
+            plan.encode_routes(),
+            [old.encode_routes(), told.to_vec()].concat(),
+            "and no field for trains of any kind"
+        );
+        let change = plan.encode_route_change(old).expect("it can be told");
+        assert!(change.ends_with(&told));
+        let back = old.encode_route_change(plan).expect("it can be told");
+        assert!(!back.ends_with(&told), "none: no trains");
+    }
+    let digests = [&before, &after].map(|state| digest_agents(&state.agents));
+    assert_ne!(digests[0], digests[1]);
+    // Trains of all kinds are other plans again.
+    planner.set_switching(PLAIN, true);
+    let all = plan(&mut planner);
+    assert_ne!(digest_agents(&all.agents), digests[1]);
+    let plan = all.agents.values().next().expect("an agent");
+    assert_eq!(
+        (plan.train_frames, plan.unicast_train_frames),
+        (TRAIN_FRAMES, TRAIN_FRAMES)
+    );
+    assert!(!plan.encode_routes().ends_with(&told));
+}
+
 /// How long TREE routes may be is told to agents alone, and is in their messages.
 #[test]
 fn the_limit_of_tree_routes_touches_agents_and_no_switch() {
@@ -331,6 +384,7 @@ fn names_are_those_of_rest() {
         ("packet", Some("plain"), None),
         ("wormhole", None, None),
         ("wormhole", Some("interrupt"), Some(INTERRUPT)),
+        ("wormhole", Some("unicast"), Some(UNICAST)),
         ("wormhole", Some("tree"), None),
     ] {
         assert_eq!(Switching::named(mode, scheme), expected);

@@ -217,8 +217,8 @@ impl Agent {
             )
             .map_err(|error| error.to_string())?;
         engine.set_tree_route_max(plan.tree_route_max.into());
-        engine.leave_train_room(plan.train_frames > 1);
-        self.trains.set_frames_most(plan.train_frames);
+        engine.leave_train_room(plan.unicast_train_frames > 1);
+        (self.trains).set_frames_most(plan.unicast_train_frames, plan.train_frames);
         let none = BTreeMap::new();
         let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
         // A group that is refused stays as it was.

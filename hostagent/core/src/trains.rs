@@ -17,8 +17,9 @@ pub use arriving::{ArrivalCounters, Arrivals, TRAIN_SILENT_US, TRAINS_ARRIVING_M
 pub use fragments::FragmentCounters;
 
 use wormcast_protocol::{Instant, Transmit};
+use wormcast_wire::ETHERNET_LENGTH;
 use wormcast_wire::train::{Place, TRAIN_LENGTH, couple, share_a_train};
-use wormcast_wire::worm;
+use wormcast_wire::worm::{self, Kind};
 
 /// Frames of a train at most, whatever the plan says.
 pub const TRAIN_FRAMES_MAX: u16 = 64;
@@ -43,8 +44,10 @@ struct Open {
 /// Couples own worms into trains.
 #[derive(Debug, Default)]
 pub struct Trains {
-    /// Frames of a train at most; 0 and 1: no trains.
-    frames_most: u16,
+    /// Frames of a UNICAST train at most; 0 and 1: no trains.
+    unicast_frames_most: u16,
+    /// The same of any other train.
+    other_frames_most: u16,
     /// The frame that is sent next, in `frame`.
     ahead: Option<Transmit>,
     frame: Vec<u8>,
@@ -53,9 +56,11 @@ pub struct Trains {
 }
 
 impl Trains {
-    /// Trains have at most so many frames from now on; 1: there are none. One that is open ends with its next frame.
-    pub fn set_frames_most(&mut self, frames: u16) {
-        self.frames_most = frames.min(TRAIN_FRAMES_MAX);
+    /// UNICAST trains and others have at most so many frames from now on; 1: there are none. One that is open and has
+    /// as many ends with its next frame.
+    pub fn set_frames_most(&mut self, unicast: u16, other: u16) {
+        self.unicast_frames_most = unicast.min(TRAIN_FRAMES_MAX);
+        self.other_frames_most = other.min(TRAIN_FRAMES_MAX);
     }
 
     /// Forgets what is to be sent, of an engine that is gone.
@@ -103,7 +108,11 @@ impl Trains {
         };
         let open = self.open.take();
         let position = open.map_or(0, |open| open.next);
-        let may_go_on = !others_wait && position + 1 < self.frames_most && fits_in_a_train(&first);
+        let frames_most = match is_unicast(&buf[..first.length]) {
+            true => self.unicast_frames_most,
+            false => self.other_frames_most,
+        };
+        let may_go_on = !others_wait && position + 1 < frames_most && fits_in_a_train(&first);
         if may_go_on {
             self.frame.resize(buf.len(), 0);
             self.ahead = poll(&mut self.frame);
@@ -138,6 +147,10 @@ impl Trains {
 
 fn fits_in_a_train(worm: &Transmit) -> bool {
     worm.length + TRAIN_LENGTH <= worm.train_bytes_max
+}
+
+fn is_unicast(worm: &[u8]) -> bool {
+    (worm.get(ETHERNET_LENGTH)).is_some_and(|first| first & 0xF == Kind::Unicast as u8)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub(super) fn plan_message(plan: rpc::Plan) -> PlanMessage {
         root_route: plan.root_route,
         groups: plan.groups.into_iter().map(group).collect(),
         train_frames: plan.train_frames,
+        unicast_train_frames: plan.unicast_train_frames,
         tree_route_max: plan.tree_route_max,
     }
 }
@@ -35,6 +36,7 @@ pub(super) fn change_message(change: rpc::PlanChange) -> PlanChangeMessage {
         groups: change.groups.into_iter().map(group).collect(),
         no_groups: change.no_groups,
         train_frames: change.train_frames,
+        unicast_train_frames: change.unicast_train_frames,
         tree_route_max: change.tree_route_max,
     }
 }

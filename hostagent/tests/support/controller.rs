@@ -111,6 +111,7 @@ impl TestController {
                 routes_at_random: false,
                 groups: groups.iter().filter(mine).cloned().collect(),
                 train_frames: 1,
+                unicast_train_frames: 0,
                 tree_route_max: 0,
             };
             self.set_plan(plan);

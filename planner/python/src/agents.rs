@@ -219,10 +219,16 @@ impl AgentPlan {
         self.plan.at_random
     }
 
-    /// Frames of a train at most; 1: there are none.
+    /// Frames of a train of any kind at most; 1: there are none.
     #[getter]
     fn train_frames(&self) -> u16 {
         self.plan.train_frames
+    }
+
+    /// Frames of a UNICAST train at most, no fewer than that; 1: there are none.
+    #[getter]
+    fn unicast_train_frames(&self) -> u16 {
+        self.plan.unicast_train_frames
     }
 
     /// Bytes of a TREE route at most.

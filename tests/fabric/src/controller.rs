@@ -263,6 +263,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
         groups: groups.collect(),
         train_frames: plan.train_frames.into(),
+        unicast_train_frames: plan.unicast_train_frames.into(),
         tree_route_max: plan.tree_route_max.into(),
     }
 }

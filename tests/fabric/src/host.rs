@@ -262,6 +262,7 @@ fn change(before: &PlanMessage, after: &PlanMessage) -> PlanChangeMessage {
             .map(|group| group.id)
             .collect(),
         train_frames: after.train_frames,
+        unicast_train_frames: after.unicast_train_frames,
         tree_route_max: after.tree_route_max,
     }
 }

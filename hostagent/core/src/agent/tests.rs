@@ -15,7 +15,7 @@ const PATIENCE: Patience = Patience {
 fn while_a_train_of_its_own_is_open_nothing_is_sent_on_at_once() {
     let now = Instant::from_micros(5);
     let mut agent = Agent::new(PATIENCE, TransitLimits::default());
-    agent.trains.set_frames_most(8);
+    agent.trains.set_frames_most(8, 8);
     assert!(agent.may_send_at_once(now));
     let mut left = 3;
     let mut ready = |buf: &mut [u8]| {

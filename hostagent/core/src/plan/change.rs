@@ -31,8 +31,10 @@ pub struct PlanChangeMessage {
     pub groups: Vec<GroupMessage>,
     /// Groups that this host is no member of any more.
     pub no_groups: Vec<u32>,
-    /// Frames of a train at most, as in a plan, whether it is another number or not.
+    /// Frames of a train of any kind at most, as in a plan, whether it is another number or not.
     pub train_frames: u32,
+    /// Frames of a UNICAST train at most, as in a plan, whether it is another number or not.
+    pub unicast_train_frames: u32,
     /// Bytes of a TREE route at most, as in a plan, whether it is another number or not.
     pub tree_route_max: u32,
 }
@@ -64,12 +66,14 @@ impl AgentPlan {
             root_route: change.root_route,
             groups: change.groups,
             train_frames: change.train_frames,
+            unicast_train_frames: change.unicast_train_frames,
             tree_route_max: change.tree_route_max,
         })?;
         let mut plan = self.clone();
         plan.epoch = part.epoch;
         plan.root_route = part.root_route;
         plan.train_frames = part.train_frames;
+        plan.unicast_train_frames = part.unicast_train_frames;
         plan.tree_route_max = part.tree_route_max;
         for host in hosts(&change.no_routes) {
             plan.routes.remove(&host);
@@ -136,6 +140,7 @@ mod tests {
         message.tree_routes = vec![route(2, &[1, 2]), route(4, &[1, 4])];
         message.root_route = Some(vec![1]);
         message.train_frames = 8;
+        message.unicast_train_frames = 16;
         message.tree_route_max = 127;
         message.groups = vec![
             group_message(3, "circuit", &[1, 2, 4]),
@@ -179,6 +184,11 @@ mod tests {
         assert_eq!(
             (before().train_frames, plan.train_frames),
             (8, 1),
+            "the same"
+        );
+        assert_eq!(
+            (before().unicast_train_frames, plan.unicast_train_frames),
+            (16, 1),
             "the same"
         );
         assert_eq!(

@@ -58,8 +58,10 @@ pub struct PlanMessage {
     pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
     pub groups: Vec<GroupMessage>,
-    /// Frames of a train at most; 0 or 1: there are none.
+    /// Frames of a train of any kind at most; 0 or 1: there are none.
     pub train_frames: u32,
+    /// Frames of a UNICAST train at most, where that is more.
+    pub unicast_train_frames: u32,
     /// Bytes of a TREE route at most; 0: as many as any route may have.
     pub tree_route_max: u32,
 }
@@ -119,8 +121,10 @@ pub struct AgentPlan {
     pub root_route: Option<Vec<u8>>,
     /// Groups this host is a member of.
     pub groups: BTreeMap<GroupId, Arc<PlannedGroup>>,
-    /// Frames of a train at most; 1: there are none.
+    /// Frames of a train of any kind at most; 1: there are none.
     pub train_frames: u16,
+    /// Frames of a UNICAST train at most, no fewer than that; 1: there are none.
+    pub unicast_train_frames: u16,
     /// Bytes of a TREE route at most.
     pub tree_route_max: u8,
     /// Groups that cannot be applied, in the order of the plan. The rest of it can.
@@ -191,6 +195,7 @@ impl AgentPlan {
             None => None,
         };
         let train_frames = parse_train_frames(message.train_frames)?;
+        let unicast_train_frames = parse_train_frames(message.unicast_train_frames)?;
         let tree_route_max = parse_tree_route_max(message.tree_route_max)?;
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
@@ -221,6 +226,7 @@ impl AgentPlan {
             root_route,
             groups,
             train_frames,
+            unicast_train_frames: unicast_train_frames.max(train_frames),
             tree_route_max,
             refused,
         })

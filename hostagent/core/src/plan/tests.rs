@@ -280,6 +280,10 @@ fn refusals_name_value_bound_and_choices() {
             "trains of 65 frames; they must be 1, for none, to 64",
         ),
         (
+            refusal(|plan| plan.unicast_train_frames = 65),
+            "trains of 65 frames; they must be 1, for none, to 64",
+        ),
+        (
             refusal(|plan| plan.tree_route_max = 256),
             "TREE routes of 256 bytes; it must be 3 to 255, or 0 for 255",
         ),

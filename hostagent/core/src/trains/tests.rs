@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use wormcast_wire::worm::{Header, Kind, flags};
-use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId};
+use wormcast_wire::worm::{Header, flags};
+use wormcast_wire::{BufferClass, ETHERTYPE_HOST_PDU, HostId};
 
 const WHOLE: u8 = flags::HEAD | flags::TAIL;
 const BUFFER_BYTES: usize = 400;
@@ -67,7 +67,7 @@ fn all(trains: &mut Trains, ready: &mut Ready) -> Vec<Vec<u8>> {
 
 fn with_frames_most(frames: u16) -> Trains {
     let mut trains = Trains::default();
-    trains.set_frames_most(frames);
+    trains.set_frames_most(frames, frames);
     trains
 }
 
@@ -204,7 +204,7 @@ fn a_train_has_no_more_frames_than_the_plan_says() {
     let train = |sequence| (0..4).map(move |position| (sequence, Some(position)));
     let expected: Vec<_> = train(0).chain(train(4)).chain([(8, None)]).collect();
     assert_eq!(heads, expected);
-    trains.set_frames_most(u16::MAX);
+    trains.set_frames_most(u16::MAX, u16::MAX);
     let mut ready = Ready::of((0..100).map(|n| worm(n, Kind::Unicast, &[1], 50)));
     all(&mut trains, &mut ready);
     assert_eq!(
@@ -212,6 +212,23 @@ fn a_train_has_no_more_frames_than_the_plan_says() {
         4,
         "the bound of the program holds too"
     );
+}
+
+/// Where switches hold channels for UNICAST worms alone, other trains are dropped.
+#[test]
+fn kinds_have_bounds_of_their_own() {
+    let mut trains = Trains::default();
+    trains.set_frames_most(3, 1);
+    let kinds = [[Kind::Unicast; 3], [Kind::Tree; 3]].concat();
+    let of = |(sequence, kind)| worm(sequence, kind, &[1], 50);
+    let mut ready = Ready::of((0..).zip(kinds).map(of));
+    let alone = (3..6).map(|sequence| (sequence, None, WHOLE));
+    let expected: Vec<_> = (0..3)
+        .zip([flags::HEAD, 0, flags::TAIL])
+        .map(|(position, flags)| (0, Some(position), flags))
+        .chain(alone)
+        .collect();
+    assert_eq!(places(&all(&mut trains, &mut ready)), expected);
 }
 
 #[test]
@@ -263,7 +280,7 @@ fn a_plan_without_trains_ends_the_open_one_with_its_next_frame() {
         Some(Instant::ZERO),
         "its next frame is here"
     );
-    trains.set_frames_most(1);
+    trains.set_frames_most(1, 1);
     frames.extend(all(&mut trains, &mut ready));
     let expected = [
         (0, Some(0), flags::HEAD),
@@ -428,7 +445,7 @@ proptest! {
             expected.push((route, vec![n as u8; payload]));
             ready.frames.push_back((frame, if may { BUFFER_BYTES } else { 0 }));
             if n == limit_at {
-                trains.set_frames_most(3);
+                trains.set_frames_most(3, 3);
                 most = most.max(3);
             }
             if what > 8 {
