@@ -7,9 +7,9 @@ on directories, comments or line numbers.
 
     compile.py [--out DIRECTORY]     P4C=/path/to/p4c-bm2-ss to choose the compiler
 
-The program for Tofino goes through p4c's front end alone, with the declarations of front_end/,
-so that the P4Info needs no backend for the chip. compile.py --front-end DIRECTORY leaves what the
-front end made of it, as P4 (the tests run that on a model of the chip).
+The programs for Tofino and Tofino 2 go through p4c's front end alone, with the declarations of front_end/,
+so that their P4Info needs no backend for the chips. compile.py --front-end DIRECTORY leaves what the
+front end made of them, as P4 (the tests run that on a model of the chips).
 
 Programs of one file, those of tests and measurements, lie beside what they compile to:
 
@@ -37,8 +37,8 @@ JSON_NAME = "wormcast.json"
 P4INFO_NAME = "wormcast.p4info.txtpb"
 SOURCES_NAME = "SOURCES.sha256"
 COMPILER_NAME = "COMPILER"
-TOFINO_PROGRAM = "tna/tofino.p4"
-TOFINO_P4INFO_NAME = "tofino.p4info.txtpb"
+CHIP_ARCHITECTURES = {"tofino": "tna", "tofino2": "t2na"}
+"""By chip: its program is tna/CHIP.p4, and the P4Info CHIP.p4info.txtpb."""
 
 
 def find_compiler() -> str | None:
@@ -90,31 +90,32 @@ def run_compiler(compiler: str, folder: Path, program: str, arguments: list[str]
     return (json.dumps(compiled, indent=1) + "\n").encode(), p4info
 
 
-def run_front_end(compiler: str, folder: Path, arguments: list[str], made: str) -> Path:
-    """Runs p4c on the program for Tofino until the one file like `made` is in the folder; else CalledProcessError.
+def run_front_end(compiler: str, chip: str, folder: Path, arguments: list[str], made: str) -> Path:
+    """Runs p4c on the program for a chip until the one file like `made` is in the folder; else CalledProcessError.
 
     It always ends with an error: behind its front end this compiler looks for a program of v1model.
     """
     command = [compiler, "--arch", "psa", "--std", "p4-16", "--Wdisable", "-I", "front_end", *arguments]
-    run = subprocess.run([*command, TOFINO_PROGRAM], cwd=HERE, check=False, capture_output=True, text=True)
+    run = subprocess.run([*command, f"tna/{chip}.p4"], cwd=HERE, check=False, capture_output=True, text=True)
     for found in folder.glob(made):
         return found
     raise subprocess.CalledProcessError(run.returncode, command, run.stdout, run.stderr)
 
 
-def tofino_p4info(compiler: str) -> bytes:
-    """P4Info of the program for Tofino. Its counters are declared as PSA's are, so p4c's P4Info of PSA
+def chip_p4info(compiler: str, chip: str) -> bytes:
+    """P4Info of the program for a chip. Its counters are declared as PSA's are, so p4c's P4Info of PSA
     has all of it. Raises CalledProcessError."""
+    architecture = f'arch: "{CHIP_ARCHITECTURES[chip]}"'
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "program.p4info.txtpb"
-        run_front_end(compiler, path.parent, ["--p4runtime-files", str(path)], path.name)
-        return path.read_bytes().replace(b'arch: "psa"', b'arch: "tna"')
+        run_front_end(compiler, chip, path.parent, ["--p4runtime-files", str(path)], path.name)
+        return path.read_bytes().replace(b'arch: "psa"', architecture.encode())
 
 
-def front_end_of_tofino(compiler: str, folder: Path) -> Path:
-    """The program for Tofino behind p4c's front end, in a folder. Raises CalledProcessError."""
+def front_end_of_chip(compiler: str, chip: str, folder: Path) -> Path:
+    """The program for a chip behind p4c's front end, in a folder, as CHIP.p4. Raises CalledProcessError."""
     arguments = ["--top4", "FrontEndLast", "--dump", str(folder)]
-    return run_front_end(compiler, folder, arguments, "*FrontEndLast.p4").replace(folder / "tofino.p4")
+    return run_front_end(compiler, chip, folder, arguments, "*FrontEndLast.p4").replace(folder / f"{chip}.p4")
 
 
 def compile_program(compiler: str) -> dict[str, bytes]:
@@ -123,7 +124,7 @@ def compile_program(compiler: str) -> dict[str, bytes]:
     return {
         JSON_NAME: compiled,
         P4INFO_NAME: p4info,
-        TOFINO_P4INFO_NAME: tofino_p4info(compiler),
+        **{f"{chip}.p4info.txtpb": chip_p4info(compiler, chip) for chip in CHIP_ARCHITECTURES},
         SOURCES_NAME: hash_sources().encode(),
         COMPILER_NAME: (compiler_version(compiler) + "\n").encode(),
     }
@@ -167,7 +168,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--out", type=Path, default=HERE / "compiled", help="directory for the artifacts")
-    options.add_argument("--front-end", type=Path, metavar="DIRECTORY", help="leave tofino.p4 there")
+    options.add_argument(
+        "--front-end", type=Path, metavar="DIRECTORY", help="leave tofino.p4 and tofino2.p4 there"
+    )
     options.add_argument("--beside", type=Path, nargs="+", metavar="FILE.p4", help="programs of one file")
     given = options.parse_args()
     out: Path = given.out
@@ -179,7 +182,8 @@ def main() -> int:
         return 2
     if given.front_end:
         given.front_end.mkdir(parents=True, exist_ok=True)
-        print(front_end_of_tofino(compiler, given.front_end.resolve()))
+        for chip in CHIP_ARCHITECTURES:
+            print(front_end_of_chip(compiler, chip, given.front_end.resolve()))
         return 0
     if given.beside:
         write_beside(compiler, given.beside)

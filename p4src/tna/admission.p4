@@ -20,8 +20,8 @@ control Admission(inout ingress_headers_t hdr,
         } else if (hdr.worm.isValid()) {
             if (hdr.worm.version != WORM_VERSION) {
                 meta.drop_reason = drop_reason_t.VERSION_UNKNOWN;
-            } else if (hdr.worm.flags & FLAG_TRAIN != 0) {
-                // There is no wormhole mode here: the route was looked for where its header stands.
+            } else if (hdr.worm.flags & FLAG_TRAIN != 0 && !hdr.train.isValid()) {
+                // UNICAST alone: of others the route was looked for where the train header stands.
                 meta.drop_reason = drop_reason_t.TRAIN_REFUSED;
             } else if (meta.checksum_error || hdr.worm.checksum == 0xffff) {
                 // Of the two zeros of ones' complement the engine takes either; the version is
@@ -33,7 +33,9 @@ control Admission(inout ingress_headers_t hdr,
                 // Neither summed up nor counted by kind: its route was not read.
                 meta.drop_reason = drop_reason_t.BEYOND_TARGET;
             } else {
-                kinds.count(hdr.worm.kind);
+                if (meta.asks.part != part_t.WAITS && meta.asks.part != part_t.OVER) {
+                    kinds.count(hdr.worm.kind);
+                }
                 hdr.worm.hops = hdr.worm.hops + 1;
             }
         }

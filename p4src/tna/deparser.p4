@@ -25,9 +25,11 @@ control WormIngressDeparser(packet_out packet,
         }
         // Ingress has route, hops and, at the edge, the whole header new. Of a TREE, the only worm
         // that goes on with a piece of 64, egress computes it.
-        hdr.worm.checksum = sum.update({
+        if (meta.hold == 0) {
+            hdr.worm.checksum = sum.update({
                 hdr.worm.version, hdr.worm.kind, hdr.worm.flags, hdr.worm.route_len, hdr.worm.hops,
                 hdr.worm.source, hdr.worm.sequence, hdr.worm.next,
+                hdr.train.position, hdr.train.back_count, hdr.train.order, hdr.train.back,
                 hdr.route_32.w0, hdr.route_32.w1, hdr.route_32.w2, hdr.route_32.w3,
                 hdr.route_32.w4, hdr.route_32.w5, hdr.route_32.w6, hdr.route_32.w7,
                 hdr.route_16.w0, hdr.route_16.w1, hdr.route_16.w2, hdr.route_16.w3,
@@ -36,10 +38,15 @@ control WormIngressDeparser(packet_out packet,
                 hdr.route_2.w0,
                 hdr.group.number,
                 hdr.route_1.w0
-        });
+            });
+        }
         packet.emit(hdr.bridge);
+        packet.emit(hdr.recirculated);
+        packet.emit(hdr.held);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.worm);
+        packet.emit(hdr.train);
+        packet.emit(hdr.hop);
         packet.emit(hdr.route_64);
         packet.emit(hdr.route_32);
         packet.emit(hdr.route_16);
@@ -89,6 +96,7 @@ control WormEgressDeparser(packet_out packet,
         packet.emit(hdr.recirculated);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.worm);
+        packet.emit(hdr.train);
         packet.emit(hdr.route_64);
         packet.emit(hdr.route_32);
         packet.emit(hdr.route_16);

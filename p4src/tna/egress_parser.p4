@@ -75,8 +75,20 @@ parser WormEgressParser(packet_in packet,
     state path {
         transition select(traced.is_zero()) {
             true: accept;
+            default: traced_path;
+        }
+    }
+
+    state traced_path {
+        transition select(hdr.worm.flags) {
+            FLAG_TRAIN &&& FLAG_TRAIN: train;
             default: route;
         }
+    }
+
+    state train {
+        packet.extract(hdr.train);
+        transition route;
     }
 
     state ipv4 {

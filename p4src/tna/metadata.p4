@@ -8,6 +8,9 @@
 #include "../shared/ids.p4"
 #include "../shared/sizes.p4"
 
+// Bit of back_count: the head has crossed a switch that does not record the way back.
+const bit<8> BACK_UNKNOWN = 0x80;
+
 // There is no varbit: a route is kept in pieces of fixed size, largest first, one for each bit of its
 // length. All but the last have an even length, so each lies at a known byte of the checksum's words.
 // Words of 32 bits, so that a piece fits any container.
@@ -82,10 +85,28 @@ header tree_t {
     @padding bit<16> pad;
 }
 
-// In front of a frame that passes the switch once more (port byte 254).
+// In front of a frame that passes the switch once more: port byte 254, or it waits in wormhole mode.
 header recirculated_t {
+    bit<8> held;        // not 0: it waits, and a held_t follows
     bit<16> entry_port;
     bit<32> entered_at; // when it came first
+}
+
+// What is known of a frame that waits (wormhole.p4).
+header held_t {
+    bit<32> worm;        // number of its worm in its channel
+    bit<32> seen;        // whose turn it was: a place in the line of its output, or a worm of its channel
+    bit<16> number;      // of the frame in its train; of a head that closes the worm before, that of the lost tail
+    bit<1> is_front;     // a head whose channel is its own
+    bit<1> is_placed;    // a head with a place in the line of its output
+    bit<1> closes;       // a head: the tail of the worm before is lost
+    bit<1> ends;         // a frame before it is missing, or is not taken: the train ends here
+    bit<1> expires;      // whoever has the turn at its output has been silent for too long
+    bit<1> is_overdue;   // the same of its channel
+    bit<1> full;         // too many frames of its channel wait
+    bit<1> is_absorbed;  // its channel is that of what the switch has absorbed (port byte 254)
+    bit<1> is_over;      // its worm is over: it ends in this pass
+    @padding bit<7> pad;
 }
 
 struct ingress_headers_t {
@@ -93,8 +114,10 @@ struct ingress_headers_t {
     tree_t tree;
     packet_out_t packet_out;
     recirculated_t recirculated;
+    held_t held;
     ethernet_t ethernet;
     worm_t worm;
+    train_t train;
     hop_t hop;
     // Route bytes behind the hop; of TREE and of malformed routes, all.
     route_64_t route_64;
@@ -107,6 +130,37 @@ struct ingress_headers_t {
     group_number_t group;
     trace_t trace;
     ipv4_t ipv4;
+}
+
+// What part a frame has in wormhole mode.
+enum bit<8> part_t {
+    NONE = 0,
+    REFUSED = 1,
+    BEGINS = 2,  // a head that enters
+    FOLLOWS = 3, // another frame of a train that enters
+    WAITS = 4,
+    OVER = 5     // it waits, and its worm is over
+}
+
+// What wormhole.p4 knows of a frame. Registers are given it from here.
+struct asks_t {
+    part_t part;
+    drop_reason_t reason;
+    bit<1> is_head;
+    bit<1> is_last;
+    bit<1> places;    // it takes a place in this pass
+    port_t channel;
+    bit<16> now;      // slot of time
+    bit<16> until;    // slot until which what moves now may be silent
+    bit<16> told;     // when too many waited, or 0
+    bit<16> full_age; // since then
+    bit<16> held_max; // frames
+    bit<32> id;       // source and sequence
+    bit<32> position; // in the train
+    bit<32> asked;    // the worm that the frame is about: its own, or the one before, which it closes
+    bit<32> mover;    // the worm whose turn in its channel is over, if it has it
+    bit<32> way;
+    bit<16> place;
 }
 
 struct ingress_metadata_t {
@@ -136,7 +190,10 @@ struct ingress_metadata_t {
 
     bit<8> port_role;
 
-    port_t hop_port; // the port byte that is stripped
+    port_t hop_port; // the port byte that is stripped; behind the head of a train, the port that this took
+    bool follows;    // behind the head of a train, without a route
+    bit<1> hold;     // it goes round as it came, and waits
+    asks_t asks;
 
     // Worm port by which the frame leaves, if it is not copied.
     bool unicast;
@@ -149,6 +206,7 @@ struct egress_headers_t {
     bridge_t bridge;
     ethernet_t ethernet;
     worm_t worm;
+    train_t train; // of a traced worm
     group_number_t group;
     branch_t own; // the branch of this copy
     // Its sub-route; of a traced worm that goes by a path, the route behind this switch.

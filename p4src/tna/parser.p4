@@ -50,6 +50,17 @@ parser WormIngressParser(packet_in packet,
         meta.beyond_longest = 0;
         meta.port_role = ROLE_NONE;
         meta.hop_port = 0;
+        meta.follows = false;
+        meta.hold = 0;
+        meta.asks.part = part_t.NONE;
+        meta.asks.reason = drop_reason_t.NONE;
+        meta.asks.is_head = 0;
+        meta.asks.is_last = 0;
+        meta.asks.places = 0;
+        meta.asks.told = 0;
+        meta.asks.asked = 0;
+        meta.asks.mover = 0;
+        meta.asks.way = 0;
         meta.unicast = false;
         meta.out_port = 0;
         transition select(ig_intr_md.resubmit_flag) {
@@ -75,15 +86,9 @@ parser WormIngressParser(packet_in packet,
         }
     }
 
-    state traced_tree {
-        left.set(8w1);
-        transition route;
-    }
+    state traced_tree { left.set(8w1); transition route; }
 
-    state plain_tree {
-        left.set(8w0);
-        transition route;
-    }
+    state plain_tree { left.set(8w0); transition route; }
 
     state first_pass {
         packet.advance(PORT_METADATA_SIZE);
@@ -102,6 +107,14 @@ parser WormIngressParser(packet_in packet,
 
     state once_more {
         packet.extract(hdr.recirculated);
+        transition select(hdr.recirculated.held) {
+            0: ethernet;
+            default: held;
+        }
+    }
+
+    state held {
+        packet.extract(hdr.held);
         transition ethernet;
     }
 
@@ -131,31 +144,37 @@ parser WormIngressParser(packet_in packet,
         }
     }
 
-    state traced_worm {
-        left.set(8w1);
-        transition worm_header;
-    }
+    state traced_worm { left.set(8w1); transition worm_header; }
 
-    state plain_worm {
-        left.set(8w0);
-        transition worm_header;
-    }
+    state plain_worm { left.set(8w0); transition worm_header; }
 
     state worm_header {
         packet.extract(hdr.worm);
         sum.add(hdr.worm);
         hop_sum.add(hdr.worm);
-        transition select(hdr.worm.version, hdr.worm.kind, hdr.worm.route_len) {
-            (WORM_VERSION, KIND_GROUP, 2): group;
-            (WORM_VERSION, KIND_TREE, 0x80 &&& 0x80): beyond;
-            (WORM_VERSION, KIND_TREE, _): tree;
-            (WORM_VERSION, _, 0): summed;
-            (WORM_VERSION, KIND_UNICAST, _): hop;
-            (WORM_VERSION, KIND_CONTROL, _): hop;
-            (WORM_VERSION, KIND_BROADCAST, _): hop;
-            (WORM_VERSION, _, 0x80 &&& 0x80): beyond;
-            (WORM_VERSION, _, _): route;
+        transition select(hdr.worm.version, hdr.worm.kind, hdr.worm.flags, hdr.worm.route_len) {
+            (WORM_VERSION, KIND_UNICAST, FLAG_TRAIN &&& FLAG_TRAIN, _): train;
+            (WORM_VERSION, KIND_GROUP, _, 2): group;
+            (WORM_VERSION, KIND_TREE, _, 0x80 &&& 0x80): beyond;
+            (WORM_VERSION, KIND_TREE, _, _): tree;
+            (WORM_VERSION, _, _, 0): summed;
+            (WORM_VERSION, KIND_UNICAST, _, _): hop;
+            (WORM_VERSION, KIND_CONTROL, _, _): hop;
+            (WORM_VERSION, KIND_BROADCAST, _, _): hop;
+            (WORM_VERSION, _, _, 0x80 &&& 0x80): beyond;
+            (WORM_VERSION, _, _, _): route;
             default: accept; // another version may mean another format
+        }
+    }
+
+    // Its head alone has a route.
+    state train {
+        packet.extract(hdr.train);
+        sum.add(hdr.train);
+        hop_sum.add(hdr.train);
+        transition select(hdr.worm.route_len) {
+            0: summed;
+            default: hop;
         }
     }
 
@@ -204,8 +223,8 @@ parser WormIngressParser(packet_in packet,
         hop_sum.add(hdr.hop);
         transition select(hdr.worm.route_len) {
             0x40: hop_32;
-            0x40 &&& 0xc0: beyond;
-            0x80 &&& 0x80: beyond;
+            0x40 &&& 0xc0: hop_beyond;
+            0x80 &&& 0x80: hop_beyond;
             0x20 &&& 0x7f: hop_16;
             0x20 &&& 0x20: hop_32;
             0x10 &&& 0x7f: hop_8;
@@ -218,6 +237,12 @@ parser WormIngressParser(packet_in packet,
             0x02 &&& 0x02: hop_2;
             0x01 &&& 0x7f: hop_summed;
         }
+    }
+
+    // Not the other state: the compiler wants to know of `hop_sum` whether it has an even number of bytes.
+    state hop_beyond {
+        meta.route_beyond = 1;
+        transition accept;
     }
 
     state hop_32 {

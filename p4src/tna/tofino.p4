@@ -12,4 +12,5 @@ const PortId_t RECIRCULATION_PORTS_MASK = 0x7c;
 // Cells in the queue from which CE is marked: 40 KiB in cells of 80 bytes.
 const bit<19> CE_QUEUE_CELLS = 512;
 
+#include "packet_mode.p4"
 #include "wormcast.p4"

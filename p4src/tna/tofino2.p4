@@ -12,4 +12,5 @@ const PortId_t RECIRCULATION_PORTS_MASK = 0x7e;
 // Cells in the queue from which CE is marked: 44 KiB in cells of 176 bytes.
 const bit<19> CE_QUEUE_CELLS = 256;
 
+#include "wormhole.p4"
 #include "wormcast.p4"

@@ -1,8 +1,8 @@
 // Purpose: one step along a list of port bytes: UNICAST, CONTROL and the way of a
 //          BROADCAST to the root (SPEC.md §3). An ejection to an in-transit host is no
 //          different here from any other port.
-// Reads:   hdr.hop, hdr.worm.
-// Writes:  hdr.worm.route_len; meta.out_port or mcast_grp_a; meta.drop_reason.
+// Reads:   hdr.hop, hdr.worm, meta.hop_port, meta.follows, meta.asks.
+// Writes:  hdr.worm.route_len, hdr.hop; meta.out_port or mcast_grp_a; meta.drop_reason.
 // Tables:  ports.
 // Cost:    one stage. Byte 254 is a port like any other here: that of recirculation.
 
@@ -39,16 +39,21 @@ control Unicast(inout ingress_headers_t hdr,
     }
 
     apply {
-        if (!hdr.hop.isValid()) {
+        if (meta.asks.part == part_t.REFUSED) {
+            meta.drop_reason = meta.asks.reason;
+        } else if (!hdr.hop.isValid() && !meta.follows) {
             meta.drop_reason = drop_reason_t.ROUTE_EMPTY;
         } else {
-            if (hdr.hop.port == RECIRCULATE_PORT) {
+            if (meta.hop_port == (port_t)RECIRCULATE_PORT) {
                 meta.out_port = (port_t)RECIRCULATE_PORT;
                 meta.unicast = true;
             } else {
                 ports.apply();
             }
-            hdr.worm.route_len = hdr.worm.route_len - 1;
+            if (hdr.hop.isValid()) {
+                hdr.worm.route_len = hdr.worm.route_len - 1;
+                hdr.hop.setInvalid();
+            }
         }
     }
 }

@@ -38,6 +38,8 @@ control WormIngress(inout ingress_headers_t hdr,
     Roles() roles;
     GuardEntry() guard_entry;
     Guard() guard;
+    WormholeEntry() wormhole_entry;
+    Wormhole() wormhole;
     Unicast() unicast;
     TreePorts() tree_ports;
     ReplicationIngress() replication;
@@ -65,6 +67,9 @@ control WormIngress(inout ingress_headers_t hdr,
             // Where a worm goes is made ready before it is known whether it goes anywhere.
             meta.hop_port = (port_t)hdr.hop.port;
             tree_ports.apply(hdr, meta);
+            if (hdr.worm.isValid() && hdr.worm.kind == KIND_UNICAST) {
+                wormhole_entry.apply(hdr, meta, ig_prsr_md);
+            }
             roles.apply(hdr, meta);
             admission.apply(hdr, meta, ig_prsr_md);
             if (meta.drop_reason == drop_reason_t.NONE) {
@@ -88,7 +93,16 @@ control WormIngress(inout ingress_headers_t hdr,
                 guard.apply(hdr, meta, is_plain);
             }
             if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.isValid()) {
-                if (hdr.worm.kind > KIND_CONTROL) {
+                if (hdr.worm.kind == KIND_UNICAST) {
+                    wormhole.apply(hdr, meta);
+                }
+                if (meta.drop_reason != drop_reason_t.NONE) {
+                    // It ends here.
+                } else if (meta.hold == 1) {
+                    meta.out_port = (port_t)RECIRCULATE_PORT;
+                    meta.unicast = true;
+                    hdr.bridge.as_is = 1;
+                } else if (hdr.worm.kind > KIND_CONTROL) {
                     meta.drop_reason = drop_reason_t.KIND_UNKNOWN;
                 } else if (hdr.worm.kind == KIND_UNICAST || hdr.worm.kind == KIND_CONTROL
                            || hdr.hop.isValid()) {
@@ -96,6 +110,9 @@ control WormIngress(inout ingress_headers_t hdr,
                 } else {
                     replication.apply(hdr, meta, ig_tm_md);
                 }
+            }
+            if (meta.hold == 0) {
+                hdr.recirculated.setInvalid(); // egress makes it for port byte 254
             }
             if (meta.unicast) {
                 device_port.apply(meta, ig_tm_md);
@@ -136,6 +153,7 @@ control WormEgress(inout egress_headers_t hdr,
         } else if (hdr.worm.isValid()) {
             if (meta.exit_port == (port_t)RECIRCULATE_PORT) {
                 hdr.recirculated.setValid();
+                hdr.recirculated.held = 0;
                 hdr.recirculated.entry_port = hdr.bridge.entry_port;
                 hdr.recirculated.entered_at = hdr.bridge.entered_at;
             } else {

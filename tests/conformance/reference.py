@@ -148,15 +148,16 @@ class ReferenceSwitch:
                 if reason is not None:
                     outcome.drop(reason)
                     return
-            if worm.train and (worm.kind not in (Kind.UNICAST, Kind.TREE) or not _is_whole(worm)):
-                outcome.drop(DropReason.TRAIN_REFUSED)  # in packet mode
+            refused = self._refuse_train(worm) if worm.train else None
+            if refused is not None:
+                outcome.drop(refused)
                 return
             if not known:
                 outcome.drop(DropReason.KIND_UNKNOWN)
                 return
             worm = replace(worm, hops=worm.hops + 1)
             if worm.train and worm.route[:1] != bytes([RECIRCULATE_PORT]):
-                worm = replace(worm, train=_way_back(worm.train, ingress_port))
+                worm = replace(worm, train=self._way_back(worm.train, ingress_port))
             if worm.kind == Kind.GATHER and not worm.route:
                 gathered = self.gather.take(worm, ingress_port)
                 if gathered is None:
@@ -244,6 +245,16 @@ class ReferenceSwitch:
             else:
                 outcome.filtered[Kind.TREE.name] += 1
 
+    def _refuse_train(self, worm: Worm) -> DropReason | None:
+        """Why a frame of a train goes no further, in packet mode."""
+        if worm.kind in (Kind.UNICAST, Kind.TREE) and is_whole(worm):
+            return None
+        return DropReason.TRAIN_REFUSED
+
+    def _way_back(self, train: bytes, ingress_port: int) -> bytes:
+        """The train header with one switch more to go back through."""
+        return train[:2] + bytes([train[2] + 1 & 0xFF]) + train[3:5] + train[6:] + bytes([ingress_port])
+
     def _leaving(self, worm: Worm, ingress_port: int, port: int, deq_qdepth: int) -> bytes:
         """The frame that leaves by a port."""
         return self._recorded(_marked(worm, deq_qdepth), ingress_port, port, deq_qdepth).to_frame()
@@ -296,14 +307,9 @@ def _marked(worm: Worm, deq_qdepth: int) -> Worm:
     return replace(worm, flags=worm.flags | Flag.CE) if deq_qdepth >= CE_QUEUE_DEPTH else worm
 
 
-def _is_whole(worm: Worm) -> bool:
+def is_whole(worm: Worm) -> bool:
     """Whether a worm has one frame."""
     return worm.flags & (Flag.HEAD | Flag.TAIL) == Flag.HEAD | Flag.TAIL
-
-
-def _way_back(train: bytes, ingress_port: int) -> bytes:
-    """The train header with one switch more to go back through."""
-    return train[:2] + bytes([train[2] + 1 & 0xFF]) + train[3:5] + train[6:] + bytes([ingress_port])
 
 
 def _inner_ip_truncated(data: bytes) -> bool:

@@ -130,6 +130,29 @@ def test_actions_of_one_register_share_its_cells(tmp_path: Path) -> None:
     assert [asked.ask(2, a)[1] for a in (0, 0, 1, 0)] == [1, 2, 0, 1]
 
 
+def test_entries_of_the_program_are_tried_in_their_order(tmp_path: Path) -> None:
+    """Values, masks and what does not matter; the default where none holds."""
+    inside = """
+        action answer(bit<16> number) { hdr.ask.c = number; }
+        action counts() { hdr.ask.c = 100; }
+        table judges {
+            key = { hdr.ask.a: ternary; hdr.ask.b: ternary; hdr.ask.isValid(): exact; }
+            actions = { answer; counts; }
+            const entries = {
+                (1, 2, true): answer(1);
+                (1, _, true): answer(2);
+                (0 &&& 0xfffe, 7, true): answer(3);
+                (4, 4, false): answer(4);
+            }
+            const default_action = counts();
+            size = 4;
+        }
+    """
+    asked = Asked(tmp_path, inside, "judges.apply();")
+    questions = {(1, 2): 1, (1, 7): 2, (0, 7): 3, (0, 6): 100, (4, 4): 100, (2, 2): 100}
+    assert {question: asked.ask(0, *question)[2] for question in questions} == questions
+
+
 PAIR = """
     @name(".pairs") Register<pair, bit<8>>(16, INITIAL) pairs;
     RegisterAction2<pair, bit<8>, bit<16>, bit<16>>(pairs) step = {

@@ -273,44 +273,49 @@ TOFINO_ONLY = {
 }
 
 
-# What that program does not do yet: wormhole mode, gathered ACKs.
-NOT_ON_TOFINO = {
-    "ingress.packet_mode",
-    "ingress.wormhole",
-    "ingress.wormhole_mode",
-    "trains",
-    "ingress.gather",
-    "ingress.gather_branch",
-    "ingress.gather_unknown",
-}
+# What the programs for the chips do not do: gathered ACKs; on the first one wormhole mode.
+GATHERING = {"ingress.gather", "ingress.gather_branch", "ingress.gather_unknown"}
+WORMHOLE = {"ingress.packet_mode", "ingress.wormhole", "ingress.wormhole_mode", "trains"}
+NOT_ON_CHIP = {"tofino": GATHERING | WORMHOLE, "tofino2": GATHERING}
 
 
-def test_tofino_has_the_names_and_ids_of_the_contract_and_those_of_its_own() -> None:
-    """One contract for both programs; what is more is in the contract too."""
-    ours, common = _preambles("tofino.p4info.txtpb"), _preambles()
-    # Registers of wormhole mode and of gathered ACKs.
-    common = {
-        name: number
-        for name, number in common.items()
-        if not name.startswith(("channel_", "output_", "root_", "absorbed_", "gather_"))
-    }
-    assert common.keys() >= NOT_ON_TOFINO
-    assert ours == {name: common[name] for name in common.keys() - NOT_ON_TOFINO} | TOFINO_ONLY
+def _without_registers(file: str) -> dict[str, int]:
+    """They are other ones on each target, and no controller writes them."""
+    return {name: number for name, number in _preambles(file).items() if number >> 24 != 0x16}
+
+
+@pytest.mark.parametrize("chip", compile_script.CHIP_ARCHITECTURES)
+def test_chips_have_the_names_and_ids_of_the_contract_and_those_of_their_own(chip: str) -> None:
+    """One contract for all programs; what is more is in the contract too."""
+    ours, common = _without_registers(f"{chip}.p4info.txtpb"), _without_registers("wormcast.p4info.txtpb")
+    assert common.keys() >= NOT_ON_CHIP[chip]
+    assert ours == {name: common[name] for name in common.keys() - NOT_ON_CHIP[chip]} | TOFINO_ONLY
     contract = (P4SRC / "CONTRACT.md").read_text()
     for name in TOFINO_ONLY:
         assert f"`{name}" in contract or f"`{name.split('.')[-1]}" in contract or name.endswith("_unknown")
 
 
-def test_tofino_has_the_keys_and_parameters_of_the_contract() -> None:
-    """A controller writes the same entries to both."""
+def test_the_first_chip_has_no_registers_and_each_says_its_architecture() -> None:
+    """Those of Tofino 2 are for wormhole mode."""
+    assert _without_registers("tofino.p4info.txtpb") == _preambles("tofino.p4info.txtpb")
+    for chip, architecture in compile_script.CHIP_ARCHITECTURES.items():
+        info = text_format.Parse((COMPILED / f"{chip}.p4info.txtpb").read_text(), P4Info())
+        assert info.pkg_info.arch == architecture
+
+
+@pytest.mark.parametrize("chip", compile_script.CHIP_ARCHITECTURES)
+def test_chips_have_the_keys_and_parameters_of_the_contract(chip: str) -> None:
+    """A controller writes the same entries to all."""
 
     def shape(file: str) -> dict[str, list[Any]]:
         info = text_format.Parse((COMPILED / file).read_text(), P4Info())
         tables = {
             table.preamble.name: [
-                table.size,
+                table.size if table.match_fields else 1,
                 [(field.name, field.bitwidth, field.match_type) for field in table.match_fields],
                 sorted(reference.id for reference in table.action_refs),
+                table.is_const_table,
+                table.const_default_action_id,
             ]
             for table in info.tables
         }
@@ -326,16 +331,17 @@ def test_tofino_has_the_keys_and_parameters_of_the_contract() -> None:
         }
         return {**tables, **actions, **counters, **meters, **packets}
 
-    ours, common = shape("tofino.p4info.txtpb"), shape("wormcast.p4info.txtpb")
-    for name in NOT_ON_TOFINO:
+    ours, common = shape(f"{chip}.p4info.txtpb"), shape("wormcast.p4info.txtpb")
+    for name in NOT_ON_CHIP[chip]:
         del common[name]
     assert {name: found for name, found in ours.items() if name not in TOFINO_ONLY} == common
 
 
 def test_device_ports_of_the_two_chips_are_all_that_differs_between_them() -> None:
-    """tofino.p4 and tofino2.p4 hold constants, and include the same program."""
+    """tofino.p4 and tofino2.p4 hold constants, and include the same program, with wormhole mode or without."""
     tops = [(P4SRC / "tna" / name).read_text() for name in ("tofino.p4", "tofino2.p4")]
-    shapes = [re.sub(r"(?m)^//.*$|= \w+;.*$|t?2?na\.p4", "", text) for text in tops]
+    own = r"(?m)^//.*$|= \w+;.*$|t?2?na\.p4|^#include \"(?:packet_mode|wormhole)\.p4\"\n"
+    shapes = [re.sub(own, "", text) for text in tops]
     assert shapes[0] == shapes[1]
     for text in tops:
         assert text.rstrip().endswith('#include "wormcast.p4"')

@@ -12,9 +12,6 @@ from tofino import chip
 from tofino.syntax import Program
 from tofino.trains import Plan, Trains
 
-pytestmark = pytest.mark.skipif(
-    not (chip.P4SRC / "tna" / "wormhole.p4").is_file(), reason="p4src/tna has no wormhole mode"
-)
 
 STATE: dict[str, Any] = load_vectors("worm_switch.json")["states"]["wormhole"]
 SEED = os.environ.get("WORMCAST_SEED")

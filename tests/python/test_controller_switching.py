@@ -67,7 +67,7 @@ def test_the_mode_is_asked_for_over_rest_and_kept(tmp_path: Path) -> None:
     async def ask() -> None:
         async with running(state) as controller, rest(controller) as client:
             add_fabric(controller)
-            packet = {**PACKET, "warnings": [], "train_frames": 1, "settled": True}
+            packet = {**PACKET, "warnings": [], "train_frames": 1, "tree_train_frames": 1, "settled": True}
             assert (await client.get("switching")).json() == packet
             plain = (await client.put("switching", json={"mode": "wormhole"})).json()
             assert (plain["mode"], plain["scheme"], plain["settled"]) == ("wormhole", "plain", True)

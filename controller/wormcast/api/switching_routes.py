@@ -34,7 +34,8 @@ class SwitchingBody(Body):
         Literal["plain", "flush", "interrupt"] | None,
         Field(
             description="of wormhole mode, plain if absent: worms wait; or flush: unicast gives way to a multicast that "
-            "waits elsewhere; or interrupt: a multicast that waits gives up all that it has, and goes on later (WORM §3)"
+            "waits elsewhere; or interrupt: a multicast that waits gives up all that it has, and goes on later (WORM §3). On "
+            "Tofino 2 plain alone, of UNICAST worms"
         ),
     ] = None
 

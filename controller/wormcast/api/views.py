@@ -240,11 +240,13 @@ def show_switching(controller: Controller) -> dict[str, Any]:
     """How switches pass worms on, what agents send, and what worms may run into with the routes wanted."""
     switching = controller.switching.switching
     plans = controller.reconciler.state.agents.values()
+    unicast_alone = controller.artifacts.holds_unicast_alone
     return {
         **switching.to_json(),
-        "train_frames": max((plan.train_frames for plan in plans), default=1),
+        "train_frames": max((plan.unicast_train_frames for plan in plans), default=1),
+        "tree_train_frames": max((plan.train_frames for plan in plans), default=1),
         "settled": controller.switching.is_settled,
-        "warnings": switching.warnings(controller.routing.algorithm),
+        "warnings": switching.warnings(controller.routing.algorithm, unicast_alone),
     }
 
 

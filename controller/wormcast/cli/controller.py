@@ -15,6 +15,7 @@ from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AF
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import SWITCHINGS, Switching
+from wormcast.p4rt.programs import PROGRAMS, V1MODEL
 
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
@@ -59,7 +60,16 @@ def controller() -> None:
 @click.option(
     "--pipeline",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory with wormcast.json and wormcast.p4info.txtpb. [default: those of this installation]",
+    help="Directory with wormcast.json and wormcast.p4info.txtpb. [default: those of this installation] For a chip, with "
+    "tofino.pb.bin or tofino2.pb.bin: what its P4Runtime server loads.",
+)
+@click.option(
+    "--program",
+    type=click.Choice(PROGRAMS),
+    default=V1MODEL,
+    show_default=True,
+    help="What all switches run. v1model: wormcast-switch and BMv2. tofino, tofino2: the program for that chip, whose "
+    "compiled form --pipeline has.",
 )
 @click.option(
     "--algorithm",
@@ -112,7 +122,8 @@ def controller() -> None:
     "--switching",
     type=click.Choice(SWITCHINGS),
     help="How switches pass worms on: each frame as soon as it can, or so that a worm has its channels for itself, and "
-    "waits or (flush) gives way. Kept in the state file; 'wormcast switching set' changes it at run time. "
+    "waits or (flush) gives way. Kept in the state file; 'wormcast switching set' changes it at run time. With "
+    "tofino packet alone, with tofino2 packet and wormhole. "
     "[default: as kept there, else packet]",
 )
 @click.option(
@@ -129,6 +140,7 @@ def run(
     listen: str,
     state: Path,
     pipeline: Path | None,
+    program: str,
     algorithm: str | None,
     root: int | None,
     balanced: bool,
@@ -171,6 +183,7 @@ def run(
         access,
         guard,
         None if switching is None else Switching.parse(switching),
+        program,
     )
     try:
         serve(options)

@@ -26,6 +26,7 @@ from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
+from wormcast.p4rt.programs import V1MODEL
 from wormcast.reconcile.chip_ports import read_device_ports
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
@@ -58,6 +59,7 @@ class Options:
     access: SocketAccess = field(default_factory=SocketAccess)
     guard: bool | None = None
     switching: Switching | None = None
+    program: str = V1MODEL
 
 
 def run(options: Options) -> None:
@@ -77,7 +79,7 @@ async def _serve(options: Options) -> None:
     try:
         controller = Controller(
             Database(options.state),
-            find_artifacts(options.pipeline),
+            find_artifacts(options.pipeline, options.program),
             options.routing,
             probe_interval_s=options.probe_interval_s,
             class_d=options.class_d,

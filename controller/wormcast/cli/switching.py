@@ -36,6 +36,10 @@ def set_switching(mode: str, api: str, as_json: bool) -> None:
     later in fragments, the second scheme; multicasts of all groups then go by the root, as those
     of groups with --guard B always do.
 
+    On Tofino 2 there are packet and wormhole alone, and of wormhole the waiting of UNICAST worms: all
+    others pass as in packet mode. All ports of a switch are in one pipe there. Tofino has no
+    wormhole mode.
+
     Agents send trains, worms of several frames, as soon as all switches are in wormhole mode.
     Switches leave it when all agents have confirmed that they send none, or after 5 s.
     """
@@ -47,7 +51,8 @@ def _sent(wanted: Switching, value: dict[str, Any]) -> str:
     one = "worms of one frame"
     if value["settled"]:
         frames = value["train_frames"]
-        return one if frames == 1 else f"worms of one frame and trains of up to {frames} frames"
+        trains = "trains" if frames == value["tree_train_frames"] else "UNICAST trains"
+        return one if frames == 1 else f"{one} and {trains} of up to {frames} frames"
     if wanted.mode == PACKET:
         return "no new trains; switches leave wormhole mode when all agents have confirmed that"
     return f"{one}; trains when all switches are in wormhole mode"

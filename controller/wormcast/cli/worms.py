@@ -71,7 +71,7 @@ def worms(
 
     Registers are read twice. Worms that wait in a circle, and of which no frame has left any
     switch in between, are stuck: each is named with the switch where it waits, the port it
-    waits for, and the worm that has it.
+    waits for, and the worm that has it. Switches with the program for Tofino cannot be asked.
 
     Exit status 1: worms are stuck.
     """

@@ -24,6 +24,13 @@ IN_ONE_SWITCH = (
     "that takes so many waiting frames that switches say STOP, since a train of an agent has room in one switch; "
     "`wormcast worms` names worms that are stuck"
 )
+UNICAST_ALONE = (
+    "UNICAST worms alone have channels for themselves and are trains; all others pass as in packet mode"
+)
+WITHOUT_STOP = (
+    "nobody is told STOP: where as many frames of a channel wait as may, what comes by it is dropped (HELD_FULL) until some "
+    "have left"
+)
 RECIRCULATIONS = (
     "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; the "
     "controller cannot see whether it does"
@@ -64,10 +71,13 @@ class Switching:
         """Whether agents send trains."""
         return self.mode == WORMHOLE
 
-    def warnings(self, algorithm: str) -> list[str]:
-        """What worms may run into where unicast routes are those of an algorithm: sentences. Nothing is refused for it."""
+    def warnings(self, algorithm: str, unicast_alone: bool = False) -> list[str]:
+        """What worms may run into where unicast routes are those of an algorithm: sentences. Nothing is refused for it.
+        `unicast_alone`: switches hold channels for no other worms, and say no STOP."""
         if self.mode == PACKET:
             return []
+        if unicast_alone:
+            return [UNICAST_ALONE, WITHOUT_STOP]
         if self.scheme == INTERRUPT:
             return [RECIRCULATIONS]
         off_the_tree = self.scheme == PLAIN and algorithm != TREE_ONLY

@@ -1,4 +1,4 @@
-"""Where the compiled data plane is: P4Info and BMv2 JSON of p4src/compiled."""
+"""Where the compiled data plane is: the P4Info of p4src/compiled, and what a switch loads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 
 import finsy
 
+from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.device_ports import has_device_ports
+from wormcast.p4rt.programs import V1MODEL
 
 ENVIRONMENT = "WORMCAST_PIPELINE"
 P4INFO_NAMES = ("wormcast.p4info.txtpb", "wormcast.p4info.txt")
 BLOB_NAME = "wormcast.json"
+INSTALLED = Path(__file__).resolve().parent.parent / "pipeline"
 
 
 class ArtifactError(Exception):
@@ -39,15 +42,45 @@ class Artifacts:
         """Whether the program numbers ports as a chip does."""
         return has_device_ports(self.schema)
 
+    @cached_property
+    def has_wormhole(self) -> bool:
+        """Whether there is a wormhole mode."""
+        return self.schema.tables.get(TABLE_WORMHOLE) is not None
 
-def find_artifacts(directory: Path | None = None) -> Artifacts:
-    """The compiled program in `directory`, else $WORMCAST_PIPELINE, else that of this package."""
+    @property
+    def holds_unicast_alone(self) -> bool:
+        """Whether UNICAST worms alone hold channels in wormhole mode, and each pipe of the chip knows its own channels
+        alone (p4src/CONTRACT.md, Tofino)."""
+        return self.has_device_ports and self.has_wormhole
+
+
+def find_artifacts(directory: Path | None = None, program: str = V1MODEL) -> Artifacts:
+    """A compiled program of `PROGRAMS` in `directory`, else $WORMCAST_PIPELINE, else that of this package. Of the program
+    for a chip the P4Info is in this package, so it need not be there."""
     if directory is None and (value := os.environ.get(ENVIRONMENT)):
         directory = Path(value)
-    place = directory if directory is not None else Path(__file__).resolve().parent.parent / "pipeline"
+    place = INSTALLED if directory is None else directory
+    if program != V1MODEL:
+        return _find_chip(place, program)
     p4info = next((place / name for name in P4INFO_NAMES if (place / name).is_file()), None)
     if p4info is not None and (place / BLOB_NAME).is_file():
         return Artifacts(p4info, place / BLOB_NAME)
     raise ArtifactError(
         f"no {BLOB_NAME} with {P4INFO_NAMES[0]} in {place}; say where with --pipeline or {ENVIRONMENT}"
     )
+
+
+def _find_chip(place: Path, program: str) -> Artifacts:
+    blob = place / f"{program}.pb.bin"
+    if not blob.is_file():
+        raise ArtifactError(
+            f"no {blob.name} in {place}: what the compiler for the chip makes, as its P4Runtime server takes it "
+            f"(docs/tofino.md); say where with --pipeline or {ENVIRONMENT}"
+        )
+    name = f"{program}.p4info.txtpb"
+    found = next((at / name for at in (place, INSTALLED) if (at / name).is_file()), None)
+    if found is None:
+        raise ArtifactError(
+            f"no {name} in {place} and {INSTALLED}; say where with --pipeline or {ENVIRONMENT}"
+        )
+    return Artifacts(found, blob)

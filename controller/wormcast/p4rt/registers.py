@@ -15,6 +15,7 @@ import finsy
 from finsy.proto import p4r
 
 from wormcast.p4rt.channels import allow_unix_sockets
+from wormcast.p4rt.device_ports import MAP_TABLES
 
 allow_unix_sockets()
 
@@ -42,6 +43,10 @@ async def read_registers(
         reply = await client.request(
             p4r.GetForwardingPipelineConfigRequest(device_id=device_id, response_type=kind)
         )
+        if any(table.preamble.name in MAP_TABLES for table in reply.config.p4info.tables):
+            raise RegisterError(
+                "it runs the program for Tofino, whose registers are others; those of wormcast-switch and BMv2 can be read"
+            )
         known = {one.preamble.name: one.preamble.id for one in reply.config.p4info.registers}
         if missing := [name for name in names if name not in known]:
             raise RegisterError(f"its program has no register {missing[0]}")

@@ -13,6 +13,8 @@ from wormcast.wire import CPU_PORT, DEVICE_PORTS_SIZE, RECIRCULATE_PORT, TOFINO_
 
 DEVICE_PORT_MAX = DEVICE_PORTS_SIZE - 1
 """They have nine bits, two of them the pipe."""
+PIPE_PORTS = 128
+"""Device ports of a pipe."""
 
 
 def check_device_ports(spec: SwitchSpec, needed: bool) -> None:
@@ -63,6 +65,25 @@ def check_device_ports(spec: SwitchSpec, needed: bool) -> None:
             value=device,
             bound="one for each port",
         )
+
+
+def check_one_pipe(spec: SwitchSpec) -> None:
+    """Raises `RequestError` unless all ports of a switch are in the pipe of port 254, as its wormhole mode needs it. The
+    CPU's port may be in another: what comes from there is no worm that waits."""
+    devices = dict(spec.device_ports)
+    if (round_again := devices.get(RECIRCULATE_PORT)) is None:
+        return  # as of a state file of before; such a map is refused elsewhere
+    pipe = round_again // PIPE_PORTS
+    for port, device in sorted(devices.items()):
+        if port != CPU_PORT and device // PIPE_PORTS != pipe:
+            raise RequestError(
+                409,
+                f"device port {device} of port {port} of switch {spec.id} is in pipe {device // PIPE_PORTS}, and "
+                f"{round_again} of port {RECIRCULATE_PORT} is in pipe {pipe}; in wormhole mode all are in one, since each "
+                "pipe knows its own channels alone",
+                value=device,
+                bound=f"{pipe * PIPE_PORTS} to {pipe * PIPE_PORTS + PIPE_PORTS - 1}, or packet mode",
+            )
 
 
 def check_agent(revision: int, on_chip: bool) -> None:

@@ -51,7 +51,6 @@ from wormcast.reconcile.switching_book import SwitchingBook
 from wormcast.reconcile.trace_book import TraceBook
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
-from wormcast.wire import TOFINO_MAX_ROUTE
 
 LOG = logging.getLogger("wormcast.reconcile")
 
@@ -89,7 +88,7 @@ class Controller:
         self.clock = LivedClock()
         now = self.clock.now()
         self._database = database
-        self._artifacts = artifacts
+        self.artifacts = artifacts
         # Later starts win the arbitration; on a reconnect the same id comes back.
         self._election_id = time.time_ns() // 1_000_000
         self._probe_key = secrets.token_bytes(32)
@@ -129,8 +128,7 @@ class Controller:
         self.reconciler = Reconciler(
             self.look, database, self.sessions, self.directory, self.events, self.switching.done
         )
-        if artifacts.has_device_ports:
-            self.reconciler.set_tree_route_max(TOFINO_MAX_ROUTE)
+        self.reconciler.set_program(artifacts)
         self._restore(now)
 
     def _restore(self, now: float) -> None:
@@ -187,7 +185,8 @@ class Controller:
         known = {switch: session.spec for switch, session in self.sessions.items()}
         for spec in specs:
             check_switch(spec)
-            check_port_sources(spec, self._artifacts.has_device_ports)
+            check_port_sources(spec, self.artifacts.has_device_ports)
+            self.switching.check_switch(spec)
             check_new_switch(spec, known)
             known[spec.id] = spec
         check_grid(grid or self.discovered.grid, known)
@@ -403,7 +402,7 @@ class Controller:
 
     def _open(self, spec: SwitchSpec, now: float, *, remembered: bool) -> None:
         self.monitor.add_switch(spec.id, spec.ports, now, remembered=remembered)
-        self.sessions[spec.id] = SwitchSession(spec, self._artifacts, self._election_id, self)
+        self.sessions[spec.id] = SwitchSession(spec, self.artifacts, self._election_id, self)
 
     async def _tick_forever(self) -> None:
         look_at, way = 0.0, GivingWay(self.reconciler.is_quiet, PROBES_WAIT_S)
@@ -515,7 +514,7 @@ class Controller:
         revision: int = REVISION_LIMITS,
     ) -> HostId:
         """See `AgentWatcher`."""
-        check_agent(revision, self._artifacts.has_device_ports)
+        check_agent(revision, self.artifacts.has_device_ports)
         if epoch > (bound := max(EPOCH_TOLD_MAX, self.reconciler.epoch)):
             raise HostRefused(
                 f"the agent follows plan {epoch}, which no controller has made",

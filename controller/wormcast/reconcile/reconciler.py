@@ -28,8 +28,9 @@ from wormcast.network.groups import Group
 from wormcast.network.guard import Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
+from wormcast.network.switching import WORMHOLE, Switching
 from wormcast.network.topology import PortRef, Topology
+from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
@@ -39,6 +40,7 @@ from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.gather_epochs import GatherEpochs
 from wormcast.reconcile.route_steps import RouteSteps
 from wormcast.store.database import Database, StoreError
+from wormcast.wire import TOFINO_MAX_ROUTE
 
 LOG = logging.getLogger("wormcast.reconcile")
 
@@ -125,6 +127,8 @@ class Reconciler:
         self._no_trains_since: float | None = None
         """Since when plans have agents send no trains."""
         self._planner = Planner(Routing().algorithm)
+        self._unicast_alone = False
+        """Switches hold channels for UNICAST worms alone in wormhole mode."""
         self._database = database
         self._sessions = sessions
         self._directory = directory
@@ -173,9 +177,11 @@ class Reconciler:
             LOG.error("the order of switches in force is not known: %s", error)
             self._order = ""
 
-    def set_tree_route_max(self, bytes_max: int) -> None:
-        """The switches take TREE routes of so many bytes at most. Before the first plan."""
-        self._planner.set_tree_route_max(bytes_max)
+    def set_program(self, artifacts: Artifacts) -> None:
+        """The switches run this program: plans keep to what it takes. Before the first plan."""
+        if artifacts.has_device_ports:
+            self._planner.set_tree_route_max(TOFINO_MAX_ROUTE)
+        self._unicast_alone = artifacts.holds_unicast_alone
 
     def outbid(self, epoch: Epoch) -> None:
         """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
@@ -373,7 +379,10 @@ class Reconciler:
             self._planner.set_narrow(view.narrow)
             self._planner.set_down(view.ends_down)
             self._planner.set_guard(view.guard.on, view.guard.closed, view.guard.rates_bytes())
-            self._planner.set_switching(view.switching.mode, view.switching.scheme, view.trains)
+            mode, scheme = view.switching.mode, view.switching.scheme
+            if self._unicast_alone and mode == WORMHOLE:
+                scheme = "unicast"
+            self._planner.set_switching(mode, scheme, view.trains)
             return self._planner.plan(
                 view.topology,
                 view.known,

@@ -6,33 +6,47 @@ only when all agents have stopped. Each is a plan of its own."""
 
 from __future__ import annotations
 
-from wormcast.network.switching import PACKET, Switching
+from wormcast.network.switching import PACKET, PLAIN, WORMHOLE, Switching
 from wormcast.p4rt.artifacts import ArtifactError, Artifacts
 from wormcast.p4rt.convert import TABLE_WORMHOLE
+from wormcast.reconcile.chip_ports import check_one_pipe
 from wormcast.reconcile.errors import RequestError
-from wormcast.store.database import Database
+from wormcast.store.database import Database, SwitchSpec
 
 
 class SwitchingBook:
     """What is asked of the switches of this fabric."""
 
     def __init__(self, database: Database, artifacts: Artifacts, given: Switching | None = None) -> None:
-        """`given`: from now on; None: as kept, else packet mode. Raises `StoreError`, `ArtifactError`."""
+        """`given`: from now on; None: as kept, else packet mode. Raises `StoreError`, and `ArtifactError` for what the
+        program of the switches cannot do, or their ports."""
         self._database = database
         self._artifacts = artifacts
         self.switching = database.switching()
         self.trains = database.trains()
         """The wormhole mode in which agents may send trains; None: they send none."""
+        try:
+            self._check(given or self.switching)
+        except RequestError as error:
+            kept = f"{self.switching.text} is kept in the state file, --switching sets another: "
+            raise ArtifactError(f"{'' if given else kept}{error.message}") from None
+        if self.trains is not None:
+            try:
+                self._check(self.trains)
+            except RequestError:
+                self._keep_trains(None)  # switches had another program then
         if given is not None:
-            if (missing := self._missing(given)) is not None:
-                raise ArtifactError(missing)
             self._put(given)
 
     def set(self, switching: Switching) -> bool:
         """Switches pass worms on in this way from now on; whether that is new. Raises `RequestError`, `StoreError`."""
-        if (missing := self._missing(switching)) is not None:
-            raise RequestError(409, missing, value=switching.mode, choices=[PACKET])
+        self._check(switching)
         return self._put(switching)
+
+    def check_switch(self, spec: SwitchSpec) -> None:
+        """Raises `RequestError` unless a switch can do what is asked for, with these ports."""
+        if self._artifacts.holds_unicast_alone and WORMHOLE in (self.switching.mode, self.planned[0].mode):
+            check_one_pipe(spec)
 
     @property
     def planned(self) -> tuple[Switching, bool]:
@@ -60,11 +74,30 @@ class SwitchingBook:
         self._database.put_trains(switching)
         self.trains = switching
 
-    def _missing(self, switching: Switching) -> str | None:
-        """Why the program of the switches cannot do it."""
-        if switching.mode == PACKET or self._artifacts.schema.tables.get(TABLE_WORMHOLE) is not None:
-            return None
-        return f"the program of the switches, {self._artifacts.p4info}, has no table {TABLE_WORMHOLE}: no wormhole mode"
+    def _check(self, switching: Switching) -> None:
+        """Raises `RequestError` if the program of the switches cannot do it, or their ports."""
+        if switching.mode == PACKET:
+            return
+        program = f"the program of the switches, {self._artifacts.p4info},"
+        if not self._artifacts.has_wormhole:
+            raise RequestError(
+                409,
+                f"{program} has no table {TABLE_WORMHOLE}: no wormhole mode",
+                value=switching.text,
+                choices=[PACKET],
+            )
+        if not self._artifacts.holds_unicast_alone:
+            return
+        if switching.scheme != PLAIN:
+            raise RequestError(
+                409,
+                f"{switching.text}: {program} holds channels for UNICAST worms alone, so no multicast waits that others "
+                "could give way to, and none is interrupted",
+                value=switching.text,
+                choices=[PACKET, WORMHOLE],
+            )
+        for spec in self._database.switches():
+            check_one_pipe(spec)
 
     def _put(self, switching: Switching) -> bool:
         if switching == self.switching:

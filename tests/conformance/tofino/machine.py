@@ -446,6 +446,14 @@ class Scope:
 
     def apply_table(self, table: Table) -> bool:
         """Whether an entry was hit."""
+        if table.entries:
+            values = [self.value(expression) for expression, _, _ in table.keys]
+            for keysets, action in table.entries:
+                if all(self.matches(keyset, value) for keyset, value in zip(keysets, values, strict=True)):
+                    self.value(action)
+                    return True
+            self.value(table.default)
+            return False
         keys = {name: self.number(expression) for expression, _, name in table.keys}
         entries = self.machine.switch.entries.get(table.control_name, [])
         hits = [

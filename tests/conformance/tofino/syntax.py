@@ -270,11 +270,12 @@ class Reader:
 
     def table(self, control_name: str) -> Table:
         keys: list[tuple[Expression, str, str]] = []
+        entries: list[tuple[list[Expression], Expression]] = []
         default: Expression | None = None
         self.take("{")
         while not self.given("}"):
             self.given("const")
-            word = self.take("key", "actions", "default_action", "size")
+            word = self.take("key", "actions", "default_action", "entries", "size")
             self.take("=")
             if word == "key":
                 self.take("{")
@@ -290,13 +291,20 @@ class Reader:
                 self.take("{")
                 while not self.given("}"):
                     self.take()
+            elif word == "entries":
+                self.take("{")
+                while not self.given("}"):
+                    keysets = self.listed(")") if self.given("(") else [self.keyset()]
+                    self.take(":")
+                    entries.append((keysets, self.expression()))
+                    self.take(";")
             else:
                 value = self.expression()
                 default = value if word == "default_action" else default
                 self.take(";")
         if default is None:
             raise SyntaxProblem(f"table {control_name} has no default action")
-        return Table(control_name, keys, default)
+        return Table(control_name, keys, default, entries)
 
     # Parser states
 

@@ -72,11 +72,13 @@ class Action:
 
 @dataclass
 class Table:
-    """Keys are expression, match kind and name in the P4Info."""
+    """Keys are expression, match kind and name in the P4Info. `entries` are those of the program, keysets and
+    action, best first."""
 
     control_name: str
     keys: list[tuple[Expression, str, str]]
     default: Expression
+    entries: list[tuple[list[Expression], Expression]] = field(default_factory=list)
 
 
 @dataclass

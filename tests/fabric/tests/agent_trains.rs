@@ -17,6 +17,7 @@ const SECOND_US: u64 = 1_000_000;
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);
 const FLUSH: Switching = Switching::Wormhole(WormholeScheme::Flush);
 const INTERRUPT: Switching = Switching::Wormhole(WormholeScheme::Interrupt);
+const UNICAST: Switching = Switching::Wormhole(WormholeScheme::Unicast);
 /// Of `train_event_t`.
 const HELD: usize = 0;
 
@@ -85,6 +86,24 @@ fn without_trains_in_the_plan_none_is_sent() {
         finish(&mut scenario, 3, 1);
         assert_eq!(counted(&scenario, "trains.frames"), 0);
     }
+}
+
+/// Where switches hold channels for UNICAST worms alone, they drop all other trains.
+#[test]
+fn where_unicast_alone_may_be_trains_all_are() {
+    let frames = |scheme, switching| {
+        let mut scenario = Scenario::new("testbed", scheme, Damage::default(), 1);
+        begin(&mut scenario, switching);
+        scenario.write(3, &[1_000_000]);
+        finish(&mut scenario, 3, 1);
+        counted(&scenario, "trains.frames")
+    };
+    // Circuit sends nothing but UNICAST worms, and scheme switch none that may be trains.
+    let all = frames(CIRCUIT, PLAIN);
+    assert!(all > 20);
+    assert_eq!(frames(CIRCUIT, UNICAST), all);
+    assert!(frames(SWITCH, PLAIN) > 20);
+    assert_eq!(frames(SWITCH, UNICAST), 0);
 }
 
 #[test]

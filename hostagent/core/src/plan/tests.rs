@@ -297,6 +297,25 @@ fn refusals_name_value_bound_and_choices() {
     }
 }
 
+/// A field that is absent, or less, says nothing of its own: a plan may name trains of any kind alone.
+#[test]
+fn unicast_trains_are_no_shorter_than_those_of_any_kind() {
+    for (any, unicast, expected) in [
+        (0, 0, (1, 1)),
+        (8, 0, (8, 8)),
+        (8, 4, (8, 8)),
+        (0, 8, (1, 8)),
+    ] {
+        let message = PlanMessage {
+            train_frames: any,
+            unicast_train_frames: unicast,
+            ..plan_message(1)
+        };
+        let plan = AgentPlan::parse(&message).unwrap();
+        assert_eq!((plan.train_frames, plan.unicast_train_frames), expected);
+    }
+}
+
 #[test]
 fn fingerprints_tell_plans_apart_and_not_names() {
     let print = |scheme: &str, change: &dyn Fn(&mut GroupMessage)| {
