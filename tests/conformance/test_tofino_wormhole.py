@@ -12,7 +12,6 @@ from tofino import chip
 from tofino.syntax import Program
 from tofino.trains import Plan, Trains
 
-
 STATE: dict[str, Any] = load_vectors("worm_switch.json")["states"]["wormhole"]
 SEED = os.environ.get("WORMCAST_SEED")
 SEEDS = [int(SEED)] if SEED else range(int(os.environ.get("WORMCAST_TRAIN_RUNS", "8")))
