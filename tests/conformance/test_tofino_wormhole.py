@@ -121,6 +121,26 @@ def test_what_was_lost_does_not_count_as_waiting_for_ever() -> None:
     trains.fresh(0, 5)
 
 
+def test_what_waits_goes_on_when_the_mode_is_turned_off() -> None:
+    """Behind a train whose rest is refused then. Later the mode may come again."""
+    trains = Trains(program(), STATE, 1, Plan())
+    begun = trains.make(1, 5, 3, has_header=True)
+    trains.enter(begun)
+    trains.rounds()
+    worms = [trains.make(channel, 5, 3, has_header=True) for channel in (0, 4)]
+    for worm in worms:
+        for _ in worm.frames:
+            trains.enter(worm)
+    trains.rounds()
+    assert (begun.left, len(trains.chip.recirculating)) == ([0], 6)
+    mode = trains.chip.switch.defaults.pop("ingress.wormhole")
+    trains.settle()
+    assert [worm.left for worm in worms] == [[0, 1, 2], [0, 1, 2]]
+    trains.chip.switch.defaults["ingress.wormhole"] = mode
+    trains.fall_silent()  # those that waited took the switch for full
+    trains.fresh(0, 5)
+
+
 @pytest.mark.skipif(len(SEEDS) < 8, reason="a few runs do not show everything")
 @pytest.mark.parametrize("name", PLANS)
 def test_everything_happens_that_should(name: str) -> None:
