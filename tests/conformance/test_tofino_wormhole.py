@@ -121,6 +121,30 @@ def test_what_was_lost_does_not_count_as_waiting_for_ever() -> None:
     trains.fresh(0, 5)
 
 
+def test_a_head_that_is_refused_leaves_no_trace() -> None:
+    """Else the next one would take the worm before for one without a tail, and end it."""
+    trains = Trains(program(), STATE, 1, Plan(held_max=5))
+    first, long = trains.make(1, 5, 2, has_header=True), trains.make(0, 5, 5, has_header=True)
+    trains.enter(first)
+    trains.rounds()
+    for _ in long.frames:
+        trains.enter(long)
+        trains.rounds()
+    refused, last = (trains.make(0, 5, 2, has_header=True) for _ in range(2))
+    trains.enter(refused)
+    assert len(trains.chip.recirculating) == 5
+    trains.enter(first)
+    trains.pass_one(trains.place_of(long, 0))
+    assert (first.left, long.left) == ([0, 1], [0])
+    for _ in range(2):  # the last of those that wait learns, and says, that they are fewer
+        trains.pass_one(trains.place_of(long, 4))
+    trains.enter(last)
+    trains.pass_one(trains.place_of(last, 0))
+    trains.enter(last)
+    trains.settle()
+    assert (long.left, long.aborted, last.left) == ([0, 1, 2, 3, 4], False, [0, 1])
+
+
 def test_what_waits_goes_on_when_the_mode_is_turned_off() -> None:
     """Behind a train whose rest is refused then. Later the mode may come again."""
     trains = Trains(program(), STATE, 1, Plan())

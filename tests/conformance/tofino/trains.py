@@ -182,6 +182,10 @@ class Trains:
         self.log[-1] += f" {worm.number}.{position}"
         self._take(worm, position, self.chip.pass_one(index))
 
+    def place_of(self, worm: Sent, position: int) -> int:
+        """Where a frame stands among those that wait."""
+        return [self._named(frame) for frame in self.chip.recirculating].index((worm, position))
+
     def lose(self, index: int) -> None:
         """One of those that wait is lost."""
         worm, position = self._named(self.chip.recirculating.pop(index))
