@@ -187,6 +187,7 @@ control WormholeEntry(inout ingress_headers_t hdr,
             hdr.held.closes = 0;
             hdr.held.ends = 0;
             hdr.held.is_over = 0;
+            hdr.held.is_new = 1;
             hdr.held.is_overdue = 0;
             hdr.held.expires = 0;
             hdr.held.full = 0;
@@ -206,6 +207,8 @@ control WormholeEntry(inout ingress_headers_t hdr,
                 meta.asks.told = meta.asks.now;
             }
             tell_full.execute(meta.asks.channel);
+            meta.asks.is_second = hdr.held.is_new;
+            hdr.held.is_new = 0;
             meta.asks.asked = hdr.held.worm;
             if (hdr.held.closes == 1) {
                 meta.asks.asked = hdr.held.worm - 1;

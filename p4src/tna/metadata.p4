@@ -106,7 +106,8 @@ header held_t {
     bit<1> full;         // too many frames of its channel wait
     bit<1> is_absorbed;  // its channel is that of what the switch has absorbed (port byte 254)
     bit<1> is_over;      // its worm is over: it ends in this pass
-    @padding bit<7> pad;
+    bit<1> is_new;       // it goes round for the first time
+    @padding bit<6> pad;
 }
 
 struct ingress_headers_t {
@@ -149,6 +150,7 @@ struct asks_t {
     bit<1> is_head;
     bit<1> is_last;
     bit<1> places;    // it takes a place in this pass
+    bit<1> is_second; // this is its second pass
     port_t channel;
     bit<16> now;      // slot of time
     bit<16> until;    // slot until which what moves now may be silent

@@ -57,6 +57,7 @@ parser WormIngressParser(packet_in packet,
         meta.asks.is_head = 0;
         meta.asks.is_last = 0;
         meta.asks.places = 0;
+        meta.asks.is_second = 0;
         meta.asks.told = 0;
         meta.asks.asked = 0;
         meta.asks.mover = 0;

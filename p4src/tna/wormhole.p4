@@ -109,8 +109,8 @@ control Wormhole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         size = 1;
     }
 
-    // Frames of a channel that wait. With each head that takes a place and waits for its turn it begins anew, so
-    // that frames that are lost while they wait are forgotten.
+    // Frames of a channel that wait. With a head that takes its place in its second pass, so it found its channel
+    // its own, it begins anew: frames that were lost while they waited are forgotten.
     @name(".channel_held")
     Register<bit<16>, port_t>(PORT_CELLS) channel_held;
     RegisterAction<bit<16>, port_t, bit<16>>(channel_held) count_first = {
@@ -162,16 +162,17 @@ control Wormhole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         key = {
             meta.asks.part: ternary;
             meta.asks.places: ternary;
+            meta.asks.is_second: ternary;
             meta.hold: ternary;
         }
         actions = { one_waits; one_more_waits; one_less_waits; as_many_wait; NoAction; }
         const entries = {
-            (part_t.OVER, _, _): one_less_waits();
-            (part_t.WAITS, _, 0): one_less_waits();
-            (part_t.WAITS, 1, _): one_waits();
-            (part_t.BEGINS, _, 1): one_more_waits();
-            (part_t.FOLLOWS, _, 1): one_more_waits();
-            (_, _, _): as_many_wait();
+            (part_t.OVER, _, _, _): one_less_waits();
+            (part_t.WAITS, _, _, 0): one_less_waits();
+            (part_t.WAITS, 1, 1, _): one_waits();
+            (part_t.BEGINS, _, _, 1): one_more_waits();
+            (part_t.FOLLOWS, _, _, 1): one_more_waits();
+            (_, _, _, _): as_many_wait();
         }
         const default_action = NoAction();
         size = 8;

@@ -91,6 +91,35 @@ def test_no_more_frames_wait_than_may() -> None:
     trains.fresh(0, 5)
 
 
+def test_worms_that_go_on_make_no_room_for_more_than_may_wait() -> None:
+    """More comes in by a channel than an output takes, which has a worm of others between any two."""
+    held_max = 8
+    trains = Trains(program(), STATE, 1, Plan(held_max=held_max))
+    between = trains.make(1, 5, 2, has_header=True)
+    trains.enter(between)
+    trains.rounds()
+    most = served = 0
+    worms = []
+    for step in range(12):
+        for _ in range(4):
+            worms.append(trains.make(0, 5, 2, has_header=True))
+            for _ in range(2):
+                trains.enter(worms[-1])
+                trains.rounds()
+        following = trains.make(2 - step % 2, 5, 2, has_header=True)
+        trains.enter(following)
+        trains.rounds()
+        most = max(most, len(trains.chip.recirculating))
+        trains.wait(2)  # until it is not taken for full any more
+        trains.enter(between)
+        trains.rounds()
+        between, served = following, sum(bool(worm.left) for worm in worms)
+    assert served == 12
+    assert held_max <= most <= held_max + 3
+    trains.enter(between)
+    trains.settle()
+
+
 def test_what_has_left_does_not_count_as_waiting() -> None:
     """Of a long train a few wait at a time, each of them once."""
     trains = Trains(program(), STATE, 1, Plan(held_max=8))
