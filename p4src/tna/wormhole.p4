@@ -202,7 +202,7 @@ control Wormhole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             front = turn.execute(meta.asks.channel);
             to_front.apply();
             moved = meta.asks.until;
-            if (moves == 1) {
+            if (moves == 1 || meta.asks.places == 1) {
                 output_moves.execute(meta.hop_port);
             } else if (meta.asks.way[15:15] == 1) {
                 moved = output_last.execute(meta.hop_port);

@@ -10,7 +10,7 @@ import pytest
 from rig.vector_files import load_vectors
 from tofino import chip
 from tofino.syntax import Program
-from tofino.trains import Plan, Trains
+from tofino.trains import SLOT_NS, Plan, Trains
 
 STATE: dict[str, Any] = load_vectors("worm_switch.json")["states"]["wormhole"]
 SEED = os.environ.get("WORMCAST_SEED")
@@ -172,6 +172,52 @@ def test_a_head_that_is_refused_leaves_no_trace() -> None:
     trains.enter(last)
     trains.settle()
     assert (long.left, long.aborted, last.left) == ([0, 1, 2, 3, 4], False, [0, 1])
+
+
+def test_a_head_comes_behind_a_worm_that_lost_its_turn() -> None:
+    """It closes that worm, whose tail never came, and goes on itself."""
+    trains = Trains(program(), STATE, 1, Plan())
+    silent, waits, last = (
+        trains.make(channel, 5, frames, has_header=True) for channel, frames in ((1, 2), (0, 1), (1, 1))
+    )
+    trains.enter(silent)
+    trains.rounds()
+    trains.enter(waits)
+    trains.fall_silent()
+    assert (silent.left, waits.left) == ([0], [0])
+    trains.enter(last)
+    trains.rounds()
+    assert last.left == [0]
+
+
+def test_who_comes_after_a_very_long_silence_waits_no_longer_than_others() -> None:
+    """Slots of time go round after 18 minutes, and half of that looks like the future."""
+    trains = Trains(program(), STATE, 1, Plan())
+    silent, late = trains.make(1, 5, 2, has_header=True), trains.make(0, 5, 1, has_header=True)
+    trains.enter(silent)
+    trains.rounds()
+    trains.chip.switch.now_ns += 40_000 * SLOT_NS
+    trains.enter(late)
+    trains.fall_silent()
+    assert late.left == [0]
+
+
+def test_a_worm_that_has_lost_its_turn_makes_room_in_its_channel_at_once() -> None:
+    """The next one of that channel waits for no further silence."""
+    trains = Trains(program(), STATE, 1, Plan())
+    first = trains.make(1, 5, 2, has_header=True)
+    broken, last = (trains.make(0, 5, frames, has_header=True) for frames in (3, 1))
+    trains.enter(first)
+    trains.rounds()
+    for worm in (broken, broken, broken, last):
+        trains.enter(worm)
+    trains.rounds()
+    trains.lose(trains.place_of(broken, 1))
+    trains.enter(first)
+    trains.rounds()
+    assert (broken.left, last.left) == ([0], [])
+    trains.fall_silent()
+    assert (broken.left, last.left) == ([0], [0])
 
 
 def test_what_waits_goes_on_when_the_mode_is_turned_off() -> None:
