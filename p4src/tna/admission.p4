@@ -1,6 +1,6 @@
 // Purpose: refuse frames the fabric cannot answer for, count the worms it takes and
 //          count the switch crossing (SPEC.md §2).
-// Reads:   hdr.worm, meta.checksum_error, meta.route_beyond, ig_prsr_md.parser_err.
+// Reads:   hdr.worm, hdr.train, meta.checksum_error, meta.route_beyond, meta.asks.part, ig_prsr_md.parser_err.
 // Writes:  meta.drop_reason; hdr.worm.hops.
 // Tables:  none; counter `kinds`.
 

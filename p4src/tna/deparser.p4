@@ -1,7 +1,8 @@
 // Purpose: put the frame together again, and compute the checksum of what ingress and egress made
 //          new (SPEC.md §2, §2.2). The stripped port byte, branches that are not this copy's and the
-//          packet_out header are consumed by this switch and never emitted.
-// Reads:   hdr.*, meta.tree_*; resubmit_type. Writes: hdr.worm.checksum, hdr.record.check. Tables: none.
+//          packet_out header are consumed by this switch and never emitted. A frame that waits goes
+//          round as it came, port byte and checksum too.
+// Reads:   hdr.*, meta.tree_*, meta.hold; resubmit_type. Writes: hdr.worm.checksum, hdr.record.check. Tables: none.
 // Cost:    no stage.
 //
 // Headers that are not there add nothing to a sum, and every piece of a route but the last has an

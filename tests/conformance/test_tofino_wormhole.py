@@ -211,13 +211,16 @@ def test_a_worm_that_has_lost_its_turn_makes_room_in_its_channel_at_once() -> No
     trains.rounds()
     for worm in (broken, broken, broken, last):
         trains.enter(worm)
-    trains.rounds()
+        trains.rounds()
     trains.lose(trains.place_of(broken, 1))
     trains.enter(first)
     trains.rounds()
     assert (broken.left, last.left) == ([0], [])
     trains.fall_silent()
     assert (broken.left, last.left) == ([0], [0])
+    # What ended has been taken off the count. The one that was lost is forgotten later.
+    held = trains.chip.switch.registers[0, "channel_held"]
+    assert held[0].value.value == 1
 
 
 def test_what_waits_goes_on_when_the_mode_is_turned_off() -> None:
