@@ -153,7 +153,7 @@ pub struct Limits {
     /// classes (WORM §8.2). What a packet carries that finds no room is lost for good, here and at all hosts
     /// behind: it counts as received, and nothing but its number is passed on (`drops.overflow`).
     pub unclassed: bool,
-    /// Events not yet polled. Full: the oldest is dropped and counted (`events_dropped`).
+    /// Events not yet polled. Full: one that only informs is dropped and counted (`events_dropped`); others are kept.
     pub events: usize,
     /// Route bytes an origin leaves room for in each packet. A longer route at a
     /// host that forwards makes that child unreachable for full packets.

@@ -49,13 +49,14 @@ pub enum Event {
         /// The group.
         group: GroupId,
     },
-    /// Origin: every member that is not in `failed` has the whole message and its
-    /// application has confirmed it.
+    /// Origin: what became of a message at each member is known.
     Stable {
         /// The group.
         group: GroupId,
         /// Counts the messages of this origin to this group, from 0.
         message: u64,
+        /// Members of the plan that have the whole message and whose applications have confirmed it.
+        confirmed: Vec<HostId>,
         /// Members of the group, at any time since the message began, that do not
         /// have it, ascending.
         failed: Vec<(HostId, FailReason)>,
@@ -126,6 +127,25 @@ pub enum Event {
         /// The limit.
         limit: usize,
     },
+}
+
+impl Event {
+    /// Whether it is said again, or can be learnt otherwise, so that the shell may miss it.
+    pub(crate) fn only_informs(&self) -> bool {
+        match self {
+            Event::OrderWanted { .. }
+            | Event::MemberSilent { .. }
+            | Event::MemberFailed { .. }
+            | Event::MemberAborted { .. }
+            | Event::StructureRejected { .. } => true,
+            Event::Readable { .. }
+            | Event::Begun { .. }
+            | Event::Writable { .. }
+            | Event::Stable { .. }
+            | Event::Finished { .. }
+            | Event::MessageLost { .. } => false,
+        }
+    }
 }
 
 /// Origin: nobody at a member takes a message that has begun to arrive there.

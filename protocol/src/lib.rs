@@ -9,6 +9,7 @@ mod child;
 mod config;
 mod engine;
 mod event;
+mod failure;
 mod plan;
 mod reject;
 mod routes;

@@ -210,7 +210,7 @@ fn ack(receiver: u32, cumulative: u32, stable: u32) -> Ack<'static> {
         retransmissions: 0,
         ranges: List::Values(&[]),
         failed: List::Values(&[]),
-        failed_more: false,
+        sets: List::Values(&[]),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wormcast_protocol::{
     Choice, Edge, Engine, EngineConfig, GroupPlan, Instant, Reject, Role, Structures,
 };
-use wormcast_wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
+use wormcast_wire::ack::{Ack, Echo, FailedMember, FailedSet, List, SETS_MAX, SeqRange};
 use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Repair, Status};
 use wormcast_wire::worm::{self, Header, Kind};
 use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Replication, Seq};
@@ -204,6 +204,14 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
                     at: Seq(*at),
                 })
                 .collect();
+            let masks: Vec<[u8; 2]> = failed.iter().map(|one| one.host.0.to_be_bytes()).collect();
+            let sets = failed.iter().zip(&masks).map(|(one, mask)| FailedSet {
+                reason: one.reason,
+                at: one.at,
+                members: mask,
+            });
+            let in_sets = echo[0] & 1 != 0;
+            let sets: Vec<FailedSet<'_>> = sets.take(if in_sets { SETS_MAX } else { 0 }).collect();
             give(Body::Ack(Ack {
                 epoch: 1,
                 receiver: fields[3],
@@ -220,7 +228,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
                 retransmissions: echo[2],
                 ranges: List::Values(&ranges),
                 failed: List::Values(&failed),
-                failed_more: echo[0] & 1 != 0,
+                sets: List::Values(&sets),
             }));
         }
         Call::Nack(seq) => give(Body::Nack(Nack {

@@ -373,6 +373,7 @@ fn a_cancelled_message_breaks_off_and_the_next_one_arrives() {
         vec![Event::Stable {
             group: GROUP,
             message: 1,
+            confirmed: vec![MEMBER],
             failed: vec![]
         }]
     );
@@ -403,6 +404,7 @@ fn a_message_given_up_is_named_at_the_origin() {
         events.contains(&Event::Stable {
             group: GROUP,
             message: 0,
+            confirmed: vec![],
             failed
         }),
         "{events:?}"
@@ -412,6 +414,7 @@ fn a_message_given_up_is_named_at_the_origin() {
         events.contains(&Event::Stable {
             group: GROUP,
             message: 1,
+            confirmed: vec![MEMBER],
             failed
         }),
         "{events:?}"

@@ -112,6 +112,7 @@ fn what_comes_back_changed_fails_its_message_and_no_other() {
         let stable = |message, failed| Event::Stable {
             group,
             message,
+            confirmed: MEMBERS.to_vec(),
             failed,
         };
         let told = Event::MemberAborted {

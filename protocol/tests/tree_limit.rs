@@ -228,7 +228,7 @@ fn ack(from: HostId) -> Vec<u8> {
         retransmissions: 0,
         ranges: List::Values(&[range]),
         failed: List::Values(&[]),
-        failed_more: false,
+        sets: List::Values(&[]),
     });
     let common = Common {
         group: GROUP,

@@ -9,8 +9,10 @@ from oracle.layers import Worm
 from oracle.pdu import (
     PDU_LENGTH_MIN,
     FailedMember,
+    FailedSet,
     Pdu,
     PduAck,
+    PduAckInSets,
     PduData,
     PduNack,
     PduProbe,
@@ -94,7 +96,7 @@ def _flags(entry: Json) -> str:
         "first_echo_order_wanted": entry.get("first")
         or entry.get("echo") is not None
         or entry.get("order_wanted"),
-        "last_more": entry.get("last") or entry.get("more"),
+        "last_sets": entry.get("last") or entry.get("sets"),
         "class2": entry.get("class") == 2,
         "ack_now": entry.get("ack_now"),
         "cancel_choice": entry.get("cancel") or (entry["type"] == "STATUS" and entry["choice"]),
@@ -114,12 +116,13 @@ def _body(entry: Json) -> Packet:
         case "ACK":
             names = ["epoch", "receiver", "cumulative", "stable"]
             names += ["packets", "duplicates", "congestion", "retransmissions"]
-            return PduAck(
-                **{name: entry[name] for name in names},
-                **(entry["echo"] or {}),
-                ranges=[SeqRange(start=start, end=end) for start, end in entry["ranges"]],
-                failed=[FailedMember(**member) for member in entry["failed"]],
-            )
+            fields = {name: entry[name] for name in names} | (entry["echo"] or {})
+            ranges = [SeqRange(start=start, end=end) for start, end in entry["ranges"]]
+            if entry["sets"]:
+                sets = [FailedSet(**it | {"members": bytes.fromhex(it["members"])}) for it in entry["sets"]]
+                return PduAckInSets(**fields, ranges=ranges, failed=sets)
+            failed = [FailedMember(**member) for member in entry["failed"]]
+            return PduAck(**fields, ranges=ranges, failed=failed)
         case "NACK":
             return PduNack(seq=entry["seq"])
         case "REPAIR":

@@ -6,8 +6,12 @@ use crate::{HostId, Seq};
 
 /// Most ranges of received packets in one ACK.
 pub const RANGES_MAX: usize = 32;
-/// Most failed members in one ACK.
+/// Most failed members in one ACK, where they are listed one by one.
 pub const FAILED_MAX: usize = 16;
+/// Most sets of failed members in one ACK.
+pub const SETS_MAX: usize = 8;
+/// Bytes of a set at most: a bit for each of 1,024 members.
+pub const SET_BYTES_MAX: usize = 128;
 const FIXED_LENGTH: usize = 46;
 const RANGE_LENGTH: usize = 8;
 const FAILED_LENGTH: usize = 8;
@@ -35,6 +39,18 @@ pub struct FailedMember {
     /// A packet of the message: its first one, or for [`FailReason::Late`] the one
     /// before which the member has nothing.
     pub at: Seq,
+}
+
+/// Members that do not have a message for one reason, where they are too many to be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedSet<'a> {
+    /// Why.
+    pub reason: FailReason,
+    /// As of a [`FailedMember`].
+    pub at: Seq,
+    /// Bit i of byte b: whether the member of index 8 b + i of the plan, in ascending order, is one of them.
+    /// At most [`SET_BYTES_MAX`] bytes.
+    pub members: &'a [u8],
 }
 
 /// A run of received packets above the cumulative point: `start..end`.
@@ -80,8 +96,8 @@ pub struct Ack<'a> {
     pub ranges: List<'a, SeqRange>,
     /// Members that do not have a message, at most [`FAILED_MAX`].
     pub failed: List<'a, FailedMember>,
-    /// More members failed than are listed.
-    pub failed_more: bool,
+    /// In their place, where they are more: sets of members, at most [`SETS_MAX`].
+    pub sets: List<'a, FailedSet<'a>>,
 }
 
 impl<'a> Ack<'a> {
@@ -117,8 +133,32 @@ impl<'a> Ack<'a> {
             .chain(values.iter().copied())
     }
 
+    /// The sets of members reported as failed. Reasons as of [`Ack::failed`].
+    pub fn sets(&self) -> impl Iterator<Item = FailedSet<'a>> + use<'a> {
+        let (encoded, values) = match self.sets {
+            List::Encoded(bytes) => (bytes, &[][..]),
+            List::Values(values) => (&[][..], values),
+        };
+        let mut rest = encoded;
+        core::iter::from_fn(move || {
+            let (set, after) = take_set(rest)?;
+            rest = after;
+            Some(set)
+        })
+        .chain(values.iter().copied())
+    }
+
+    pub(super) fn has_sets(&self) -> bool {
+        self.sets().next().is_some()
+    }
+
     pub(super) fn length(&self) -> usize {
-        FIXED_LENGTH + RANGE_LENGTH * self.ranges().count() + FAILED_LENGTH * self.failed().count()
+        let sets = self.sets().map(|set| FAILED_LENGTH + set.members.len());
+        let failed = match self.has_sets() {
+            true => sets.sum(),
+            false => FAILED_LENGTH * self.failed().count(),
+        };
+        FIXED_LENGTH + RANGE_LENGTH * self.ranges().count() + failed
     }
 
     pub(super) fn encode(&self, out: &mut [u8]) -> usize {
@@ -152,11 +192,17 @@ impl<'a> Ack<'a> {
             ranges += 1;
         }
         let mut failed = 0;
-        for member in self.failed().take(FAILED_MAX) {
-            put_u16(out, at, member.host.0);
-            out[at + 2] = member.reason as u8;
-            out[at + 3] = 0;
-            put_u32(out, at + 4, member.at.0);
+        for set in self.sets().take(SETS_MAX) {
+            let members = &set.members[..set.members.len().min(SET_BYTES_MAX)];
+            put_failed(out, at, members.len() as u16, set.reason, set.at);
+            at += FAILED_LENGTH;
+            out[at..at + members.len()].copy_from_slice(members);
+            at += members.len();
+            failed += 1;
+        }
+        let listed = if failed == 0 { FAILED_MAX } else { 0 };
+        for member in self.failed().take(listed) {
+            put_failed(out, at, member.host.0, member.reason, member.at);
             at += FAILED_LENGTH;
             failed += 1;
         }
@@ -182,17 +228,46 @@ impl PartialEq for Ack<'_> {
                     ack.duplicates,
                     ack.congestion,
                     ack.retransmissions,
-                    ack.failed_more,
                 ),
             )
         };
         fields(self) == fields(other)
             && self.ranges().eq(other.ranges())
             && self.failed().eq(other.failed())
+            && self.sets().eq(other.sets())
     }
 }
 
 impl Eq for Ack<'_> {}
+
+fn put_failed(out: &mut [u8], at: usize, first: u16, reason: FailReason, seq: Seq) {
+    put_u16(out, at, first);
+    out[at + 2] = reason as u8;
+    out[at + 3] = 0;
+    put_u32(out, at + 4, seq.0);
+}
+
+/// The set at the front and what stands behind it; none at the end, or if it is cut short.
+fn take_set(bytes: &[u8]) -> Option<(FailedSet<'_>, &[u8])> {
+    let (fixed, rest) = bytes.split_at_checked(FAILED_LENGTH)?;
+    let (members, rest) = rest.split_at_checked(usize::from(u16_at(fixed, 0)))?;
+    let set = FailedSet {
+        reason: FailReason::from_code(fixed[2]).unwrap_or(FailReason::Cancelled),
+        at: Seq(u32_at(fixed, 4)),
+        members,
+    };
+    let is_one = (1..=SET_BYTES_MAX).contains(&members.len());
+    is_one.then_some((set, rest))
+}
+
+/// Bytes of so many sets at the front; none if they are not there.
+fn sets_length(bytes: &[u8], count: usize) -> Option<usize> {
+    let mut rest = bytes;
+    for _ in 0..count {
+        rest = take_set(rest)?.1;
+    }
+    Some(bytes.len() - rest.len())
+}
 
 pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, DecodeError> {
     if body.len() < FIXED_LENGTH {
@@ -200,10 +275,23 @@ pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, DecodeError> {
     }
     let (ranges, failed) = (usize::from(body[44]), usize::from(body[45]));
     let ranges_end = FIXED_LENGTH + RANGE_LENGTH * ranges;
-    let end = ranges_end + FAILED_LENGTH * failed;
-    if ranges > RANGES_MAX || failed > FAILED_MAX || body.len() != end {
+    let in_sets = flags & crate::pdu::flags::SETS != 0;
+    let most = if in_sets { SETS_MAX } else { FAILED_MAX };
+    if ranges > RANGES_MAX || failed > most || body.len() < ranges_end {
         return Err(DecodeError::PduMalformed);
     }
+    let reported = &body[ranges_end..];
+    let length = match in_sets {
+        true => sets_length(reported, failed).filter(|_| failed > 0),
+        false => Some(FAILED_LENGTH * failed),
+    };
+    if length != Some(reported.len()) {
+        return Err(DecodeError::PduMalformed);
+    }
+    let (listed, sets) = match in_sets {
+        true => (&[][..], reported),
+        false => (reported, &[][..]),
+    };
     let field = |index: usize| u32_at(body, 4 * index);
     let echo = (flags & crate::pdu::flags::ECHO != 0).then(|| Echo {
         tx_time: field(4),
@@ -221,7 +309,7 @@ pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, DecodeError> {
         congestion: field(9),
         retransmissions: field(10),
         ranges: List::Encoded(&body[FIXED_LENGTH..ranges_end]),
-        failed: List::Encoded(&body[ranges_end..end]),
-        failed_more: flags & crate::pdu::flags::MORE != 0,
+        failed: List::Encoded(listed),
+        sets: List::Encoded(sets),
     })
 }

@@ -24,8 +24,8 @@ pub mod flags {
     pub const FIRST: u8 = 1 << 0;
     /// ACK: the echo fields are valid.
     pub const ECHO: u8 = 1 << 0;
-    /// ACK: more members failed than are listed.
-    pub const MORE: u8 = 1 << 1;
+    /// ACK: failed members come in sets.
+    pub const SETS: u8 = 1 << 1;
     /// DATA: last packet of a message.
     pub const LAST: u8 = 1 << 1;
     /// DATA, NACK, REPAIR: the edge has buffer class 2.
@@ -370,7 +370,7 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
             Type::Data
         }
         Body::Ack(ack) => {
-            flags |= bit(ack.echo.is_some(), flags::ECHO) | bit(ack.failed_more, flags::MORE);
+            flags |= bit(ack.echo.is_some(), flags::ECHO) | bit(ack.has_sets(), flags::SETS);
             at += ack.encode(&mut out[at..]);
             Type::Ack
         }

@@ -7,7 +7,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{read, to_hex, vectors};
-use wormcast_wire::ack::{Ack, Echo, FailedMember, List, SeqRange};
+use wormcast_wire::ack::{Ack, Echo, FailedMember, FailedSet, List, SeqRange};
 use wormcast_wire::pdu::{self, Body, Common, Data, Nack, Probe, Repair, Status};
 use wormcast_wire::{BufferClass, DecodeError, FailReason, GroupId, HostId, Seq};
 
@@ -66,7 +66,11 @@ impl Entry {
                     "reason": member.reason as u8,
                     "at": member.at.0,
                 })).collect::<Vec<_>>(),
-                "more": ack.failed_more,
+                "sets": ack.sets().map(|set| json!({
+                    "reason": set.reason as u8,
+                    "at": set.at.0,
+                    "members": to_hex(set.members),
+                })).collect::<Vec<_>>(),
             }),
             Body::Nack(nack) => {
                 json!({"type": "NACK", "seq": nack.seq.0, "class": class_number(nack.class)})
@@ -140,7 +144,7 @@ const ACK: Ack<'static> = Ack {
     retransmissions: 5,
     ranges: List::Values(&[]),
     failed: List::Values(&[]),
-    failed_more: false,
+    sets: List::Values(&[]),
 };
 
 fn entries() -> Vec<Entry> {
@@ -176,6 +180,18 @@ fn entries() -> Vec<Entry> {
             host: HostId(65_534),
             reason: FailReason::Orphaned,
             at: Seq(0),
+        },
+    ];
+    const SETS: &[FailedSet<'_>] = &[
+        FailedSet {
+            reason: FailReason::Silent,
+            at: Seq(0),
+            members: &[0x01, 0x80],
+        },
+        FailedSet {
+            reason: FailReason::Cancelled,
+            at: Seq(990),
+            members: &[0xFE, 0xFF, 0x03],
         },
     ];
     vec![
@@ -270,7 +286,6 @@ fn entries() -> Vec<Entry> {
             "ACK with failed members",
             Ack {
                 failed: List::Values(FAILED),
-                failed_more: true,
                 ..ACK
             },
         ),
@@ -376,6 +391,14 @@ fn entries() -> Vec<Entry> {
                 attempt: u16::MAX,
             }),
         ),
+        ack(
+            "ACK with ranges and sets of failed members",
+            Ack {
+                ranges: List::Values(RANGES),
+                sets: List::Values(SETS),
+                ..ACK
+            },
+        ),
     ]
 }
 
@@ -403,6 +426,7 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
             .position(|entry| entry.name.starts_with(name))
     };
     let probe = of_type("PROBE").expect("a PROBE");
+    let sets = of_type("ACK with ranges and sets").expect("an ACK with sets");
     let ack_cut = with_crc(good(13)[..good(13).len() - 1].to_vec(), 5);
     vec![
         ("empty", 3, vec![], DecodeError::Truncated),
@@ -475,6 +499,24 @@ fn invalid() -> Vec<(&'static str, u16, Vec<u8>, DecodeError)> {
             DecodeError::PduMalformed,
         ),
         ("ACK a byte short", 5, ack_cut, DecodeError::PduMalformed),
+        (
+            "ACK with a set of no bytes",
+            5,
+            changed(sets, 77, 0),
+            DecodeError::PduMalformed,
+        ),
+        (
+            "ACK with a set that goes past the end",
+            5,
+            changed(sets, 77, 14),
+            DecodeError::PduMalformed,
+        ),
+        (
+            "ACK with fewer sets than its end says",
+            5,
+            changed(sets, 59, 1),
+            DecodeError::PduMalformed,
+        ),
         (
             "NACK a byte too long",
             5,

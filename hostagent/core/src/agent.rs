@@ -27,9 +27,7 @@ use wormcast_wire::signal::is_signal;
 use wormcast_wire::train::is_train;
 use wormcast_wire::{FailReason, GroupId, HostId};
 
-/// Engine events taken in one turn.
-const EVENTS_PER_TURN_MAX: usize = 1024;
-/// Failures kept for status.
+/// Failures kept for status, which shows the last ones; outcomes of messages do not come from here.
 const FAILED_MEMBERS_MAX: usize = 64;
 
 /// What an agent is told at its start.
@@ -99,10 +97,8 @@ pub struct Agent {
     plan: Option<AgentPlan>,
     applications: Applications,
     applications_due: Option<Instant>,
-    /// Events were left for the next turn.
-    events_wait: bool,
     failed: VecDeque<FailedMember>,
-    /// At most one for each event of a turn: they are taken after each.
+    /// At most one for each event; they are taken after each turn.
     reports: VecDeque<MemberReport>,
     remarks: VecDeque<Remark>,
     frames_without_engine: u64,
@@ -121,7 +117,6 @@ impl Agent {
             plan: None,
             applications: Applications::new(patience),
             applications_due: None,
-            events_wait: false,
             failed: VecDeque::new(),
             reports: VecDeque::new(),
             remarks: VecDeque::new(),
@@ -198,6 +193,8 @@ impl Agent {
         mut plan: AgentPlan,
         now: Instant,
     ) -> Result<Vec<RefusedGroup>, String> {
+        // What has happened was by the plan before.
+        self.take_events(now);
         let Some(engine) = self
             .engine
             .as_mut()
@@ -237,6 +234,7 @@ impl Agent {
             engine.remove_group(*group, now);
         }
         let mut refused = std::mem::take(&mut plan.refused);
+        let mut cut_off = Vec::new();
         plan.groups.retain(|id, group| {
             let old = before.get(id);
             let is_same = |old: &Arc<PlannedGroup>| {
@@ -245,8 +243,14 @@ impl Agent {
             if old.is_some_and(is_same) {
                 return true;
             }
+            let sent = engine.progress(*id).is_some();
             match engine.set_group(group.engine_plan(plan.host), now) {
-                Ok(()) => true,
+                Ok(()) => {
+                    if sent && engine.progress(*id).is_none() {
+                        cut_off.push(*id);
+                    }
+                    true
+                }
                 Err(error) => {
                     refused.push(RefusedGroup::new(id.0.into(), &error.to_string()));
                     // The engine keeps what it had of it.
@@ -257,6 +261,11 @@ impl Agent {
                 }
             }
         });
+        for group in cut_off {
+            let reason =
+                format!("the plan has no way for this host to send to group {group} any more");
+            self.applications.end_senders(group, &reason);
+        }
         for group in gone {
             let reason = format!("group {group} was removed, or this host left it");
             self.applications.remove_group(group, &reason);
@@ -424,11 +433,6 @@ impl Agent {
         times.flatten().min()
     }
 
-    /// True if events were left for the next turn: it is to come at once.
-    pub fn has_more(&self) -> bool {
-        self.events_wait
-    }
-
     /// What goes to a local client next.
     pub fn poll_outbound(&mut self) -> Option<(ConnectionId, Outbound)> {
         self.applications.poll_outbound()
@@ -468,18 +472,14 @@ impl Agent {
         self.remarks.push_back(Remark::Warning(text));
     }
 
-    /// Passes events on. True if there were any.
+    /// Passes all events on: whoever acted before it knew of one could take a message for another. True if there were any.
     fn take_events(&mut self, now: Instant) -> bool {
         let mut any = false;
-        self.events_wait = false;
         while let Some(unclaimed) = self.engine.as_mut().and_then(Engine::poll_unclaimed) {
             self.applications.on_unclaimed(&unclaimed);
             any = true;
         }
-        for _ in 0..EVENTS_PER_TURN_MAX {
-            let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) else {
-                return any;
-            };
+        while let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) {
             any = true;
             self.report(&event, now);
             let serving = Serving {
@@ -490,7 +490,6 @@ impl Agent {
             };
             self.applications.on_event(&event, &serving);
         }
-        self.events_wait = true;
         any
     }
 

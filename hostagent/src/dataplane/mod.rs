@@ -320,7 +320,7 @@ impl DataPlane {
             read = false;
             until = until.min(now.plus_us(self.settings.coalesce_us));
         }
-        let sleep_us = match std::mem::take(&mut self.more_waits) || self.agent.has_more() {
+        let sleep_us = match std::mem::take(&mut self.more_waits) {
             true => 0,
             false => until.since_us(now).max(least_us),
         };

@@ -78,6 +78,6 @@ impl Child {
 
     /// Whether the child says what has to be passed on before long: marks, and members that lack messages.
     pub fn says_more(&self) -> bool {
-        self.excluded || self.marked > 0 || self.failed_more || !self.failed.is_empty()
+        self.excluded || self.marked > 0 || !self.report.failed().is_empty()
     }
 }

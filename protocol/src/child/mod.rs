@@ -8,6 +8,7 @@ mod scoreboard;
 mod silence;
 
 use crate::config::Timing;
+use crate::failure::{Failure, Report};
 use crate::plan::ChildRole;
 use crate::reject::Reject;
 use crate::time::Instant;
@@ -20,7 +21,7 @@ use routes::MessageRoutes;
 use scoreboard::{Scoreboard, Send};
 pub(crate) use silence::Patience;
 use wormcast_wire::FailReason;
-use wormcast_wire::ack::{Echo, FailedMember};
+use wormcast_wire::ack::Echo;
 use wormcast_wire::{BufferClass, HostId, Seq};
 
 /// Pause after the first NACK; doubles up to [`NACK_PAUSE_US_MAX`] while no packet
@@ -71,8 +72,8 @@ pub(crate) struct Child {
     pub stable_current: bool,
     /// It misses something that is stable, and has not said yet that it knows.
     pub is_behind: bool,
-    pub failed: Vec<FailedMember>,
-    pub failed_more: bool,
+    /// What it said last of the present epoch.
+    pub report: Report,
     pub path: Path,
     pub routes: MessageRoutes,
     pub congestion: Congestion,
@@ -129,8 +130,7 @@ impl Child {
             stable,
             stable_current: false,
             is_behind: false,
-            failed: Vec::new(),
-            failed_more: false,
+            report: Report::new(stable),
             path: Path::new(),
             routes: MessageRoutes::default(),
             congestion: Congestion::new(timing.queue_delay_target_us),
@@ -192,15 +192,45 @@ impl Child {
         self.receiver = Some(receiver);
         self.unproven = None;
         self.board.restart(cumulative);
-        self.stable = stable;
-        self.stable_current = false;
-        self.failed.clear();
+        self.forget_report(stable);
         self.probe = None;
         self.repair_at = None;
         self.seen_packets = 0;
         self.seen_duplicates = 0;
         self.seen_congestion = 0;
         self.gathered.distrust();
+    }
+
+    /// What it has said of `stable` and of failed members is no more than what all know: everything before `stable`.
+    pub fn forget_report(&mut self, stable: u64) {
+        self.stable = stable;
+        self.stable_current = false;
+        self.report = Report::new(stable);
+    }
+
+    /// The child says by the present epoch that it and all below it have confirmed everything before `stable`, except
+    /// by those who have failed. Whether that goes as far as what it said before.
+    pub fn take_report(&mut self, stable: u64, failed: impl Iterator<Item = Failure>) -> bool {
+        self.stable = self.stable.max(stable);
+        self.stable_current = true;
+        self.report.take(stable, failed)
+    }
+
+    /// Members at and below the child that will not have a message which begins before `stable`, or none at all, as
+    /// far as this host knows.
+    pub fn failures(&self) -> Vec<Failure> {
+        if !self.excluded {
+            return self.report.failed().to_vec();
+        }
+        let failure = |host, reason| Failure {
+            host,
+            reason,
+            at: self.stable,
+        };
+        let own = failure(self.host, self.reported.unwrap_or(FailReason::Silent));
+        let below = self.below.iter();
+        let below = below.map(|host| failure(*host, FailReason::Orphaned));
+        core::iter::once(own).chain(below).collect()
     }
 
     /// The child has everything before.

@@ -8,7 +8,7 @@ use crate::time::Instant;
 use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Engine {
-    fn own_session(
+    pub(super) fn own_session(
         &mut self,
         group: GroupId,
         now: Instant,

@@ -53,8 +53,7 @@ impl Engine {
     ) -> Result<(), Reject> {
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
         let copies = |one: &crate::plan::Choice| one.replication == Replication::Switches;
-        let is_own = common.origin == self.shared.config.host;
-        if is_own || !plan.members.contains(&common.origin) || !plan.choices.iter().any(copies) {
+        if !plan.members.contains(&common.origin) || !plan.choices.iter().any(copies) {
             return Err(Reject::UnknownStream);
         }
         for _ in 0..self.early.make_room(now) {

@@ -6,6 +6,7 @@ mod branches;
 mod early;
 mod probes;
 mod roles;
+mod streams;
 mod unclaimed;
 
 use crate::config::{ConfigError, EngineConfig};
@@ -14,7 +15,7 @@ use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
 use crate::routes::Alternatives;
 use crate::session::shared::Shared;
-use crate::session::{Arrival, Behind, Judgement, Session, Stream, StreamLag};
+use crate::session::{Arrival, Behind, Session, StreamLag};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
 pub use branches::{
@@ -48,6 +49,7 @@ pub struct Engine {
     shared: Shared,
     groups: BTreeMap<GroupId, Arc<GroupPlan>>,
     sessions: BTreeMap<SessionKey, Session>,
+    past: streams::Past,
     /// The stream that may send next.
     turn: SessionKey,
     reports: unclaimed::Reports,
@@ -68,6 +70,7 @@ impl Engine {
             shared: Shared::new(config),
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            past: streams::Past::default(),
             turn: (GroupId(0), HostId(0)),
             reports: unclaimed::Reports::default(),
             probes: probes::Probes::default(),
@@ -132,7 +135,7 @@ impl Engine {
     ///
     /// # Errors
     /// See [`PlanError`]; the plan stays as it was.
-    pub fn set_group(&mut self, plan: GroupPlan, now: Instant) -> Result<(), PlanError> {
+    pub fn set_group(&mut self, mut plan: GroupPlan, now: Instant) -> Result<(), PlanError> {
         let now = self.advance(now);
         let host = self.shared.config.host;
         let limit = self.shared.config.limits.groups;
@@ -149,6 +152,8 @@ impl Engine {
             return Err(PlanError::GroupsFull { limit });
         }
         let group = plan.id;
+        // Sets of members in ACKs count by places in this order.
+        plan.members.sort_unstable();
         let plan = Arc::new(plan);
         let keys: Vec<SessionKey> = self.keys_of(group).collect();
         for key in keys {
@@ -171,23 +176,11 @@ impl Engine {
             .map(|(key, _)| *key)
     }
 
-    /// Streams without a place in the plan go when nothing is left to read.
-    fn drop_drained(&mut self, group: GroupId) {
-        let keys: Vec<SessionKey> = self.keys_of(group).collect();
-        for key in keys {
-            let gone = self.sessions.get(&key).is_some_and(|session| {
-                session.detached && (session.is_idle() || key.1 == self.shared.config.host)
-            });
-            if gone && let Some(mut session) = self.sessions.remove(&key) {
-                session.release_all(&mut self.shared);
-            }
-        }
-    }
-
     /// This host leaves the group. Messages not read yet are lost.
     pub fn remove_group(&mut self, group: GroupId, now: Instant) {
         self.advance(now);
         self.groups.remove(&group);
+        self.past.leave(group);
         let keys: Vec<SessionKey> = self.keys_of(group).collect();
         for key in keys {
             if let Some(mut session) = self.sessions.remove(&key) {
@@ -256,6 +249,7 @@ impl Engine {
         if !plan.members.contains(&sender) {
             return Err(Reject::NotMember);
         }
+        let is_own = common.origin == self.shared.config.host;
         match pdu.body {
             Body::Data(data) => {
                 let copied = worm.header.kind != Kind::Unicast;
@@ -263,6 +257,7 @@ impl Engine {
             }
             Body::Ack(ack) => match self.known_stream(common) {
                 Ok((session, shared)) => session.handle_ack(&ack, sender, shared, now),
+                Err(_) if is_own => self.answer_forgotten(common.group, sender, now),
                 Err(Reject::UnknownStream) => self.keep_early(frame, common, now),
                 Err(reject) => Err(reject),
             },
@@ -275,10 +270,11 @@ impl Engine {
                 session.handle_repair(&repair, sender, shared, now)
             }
             Body::Status(status) if status.order_wanted => {
-                if common.origin == self.shared.config.host
-                    && let Some(session) = self.sessions.get_mut(&(common.group, common.origin))
-                {
-                    session.answer_asked(common.stream, status.stable, sender);
+                if is_own {
+                    match self.known_stream(common) {
+                        Ok((session, _)) => session.answer_asked(status.stable, sender),
+                        Err(_) => self.answer_forgotten(common.group, sender, now)?,
+                    }
                 }
                 self.shared.emit(Event::OrderWanted {
                     group: common.group,
@@ -288,12 +284,10 @@ impl Engine {
                 });
                 Ok(())
             }
-            Body::Status(status)
-                if common.origin == self.shared.config.host && status.unclaimed =>
-            {
+            Body::Status(status) if is_own && status.unclaimed => {
                 self.take_unclaimed(common, status.stable, sender)
             }
-            Body::Status(status) if common.origin == self.shared.config.host => {
+            Body::Status(status) if is_own => {
                 let (session, _) = self.returning_stream(common, sender)?;
                 session.handle_returned_status(&status);
                 Ok(())
@@ -337,6 +331,21 @@ impl Engine {
             return Err(Reject::StaleIncarnation);
         }
         Ok((session, &mut self.shared))
+    }
+
+    /// A member has something of this host's stream in a life that this engine knows nothing of: it is told in which
+    /// one the stream is now, so that it waits for no more of the other. If there is none, it begins here.
+    fn answer_forgotten(
+        &mut self,
+        group: GroupId,
+        member: HostId,
+        now: Instant,
+    ) -> Result<(), Reject> {
+        let (session, _) = self
+            .own_session(group, now)
+            .map_err(|_| Reject::UnknownStream)?;
+        session.answer(member);
+        Ok(())
     }
 
     /// The stream of this host that comes back from the sender.
@@ -396,75 +405,6 @@ impl Engine {
                 return;
             }
         }
-    }
-
-    /// Makes sure there is a stream of this life of the origin, which travels by this choice at
-    /// this packet; true if what the sender says of `stable` counts.
-    fn open_stream(
-        &mut self,
-        common: Common,
-        stable: Seq,
-        (at, choice): (Seq, u8),
-        sender: HostId,
-        now: Instant,
-    ) -> Result<bool, Reject> {
-        let key = (common.group, common.origin);
-        if let Some(session) = self.sessions.get_mut(&key) {
-            if session.stream == common.stream {
-                session.note_choice(at, choice, &mut self.shared, now);
-            }
-            let timing = &self.shared.config.timing;
-            let judgement = session.judge(common.stream, stable, sender, timing, now)?;
-            if let Judgement::Taken { stable_counts } = judgement {
-                return Ok(stable_counts);
-            }
-        }
-        let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
-        let role = self.shared.usable_role(plan, common.origin, choice)?;
-        if sender != common.origin && role.parent != Some(sender) {
-            return Err(Reject::NotParent);
-        }
-        if let Some(mut old) = self.sessions.remove(&key) {
-            old.break_off(LossReason::OriginRestarted, &mut self.shared);
-            old.release_all(&mut self.shared);
-        }
-        if !self.make_place() {
-            return Err(Reject::SessionsFull);
-        }
-        let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
-        let identity = self.shared.take_identity();
-        let timing = &self.shared.config.timing;
-        let stream = Stream {
-            origin: common.origin,
-            number: common.stream,
-            start: stable,
-            choice,
-        };
-        let session = Session::new_member(plan, stream, role, identity, timing, now);
-        self.sessions.insert(key, session);
-        self.early.note_begun(key);
-        Ok(true)
-    }
-
-    /// Makes sure there is room for one more stream; false if there is not.
-    fn make_place(&mut self) -> bool {
-        let limits = &self.shared.config.limits;
-        let (most, kept) = (limits.sessions, limits.sessions_kept.min(limits.sessions));
-        self.sessions.len() < kept || self.reclaim_session().is_some() || self.sessions.len() < most
-    }
-
-    /// Gives up the stream that has been idle longest, if forgetting it loses nothing.
-    fn reclaim_session(&mut self) -> Option<()> {
-        let (key, _) = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.is_idle())
-            .min_by_key(|(_, session)| session.touched)?;
-        let key = *key;
-        let mut session = self.sessions.remove(&key)?;
-        session.release_all(&mut self.shared);
-        self.shared.counters.sessions_reclaimed += 1;
-        Some(())
     }
 
     /// Acts on every time that has come: delayed ACKs, loss, probes, silence.

@@ -9,7 +9,7 @@ use wormcast_wire::pdu::{Body, Common, Status};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 
 /// Reports of members that the shell has not taken. More are dropped and counted; the
-/// members repeat theirs.
+/// members repeat theirs, and no outcome depends on one.
 pub const UNCLAIMED_MAX: usize = 1024;
 
 /// Reports in both directions.

@@ -6,43 +6,17 @@ use super::shared::Shared;
 use crate::child::{Acked, Child, Memory};
 use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::Transmit;
+use crate::failure::{Word, failures};
 use crate::reject::Reject;
 use crate::time::Instant;
 use crate::window::congestion::Round;
-use wormcast_wire::FailReason;
-use wormcast_wire::ack::{Ack, FAILED_MAX, FailedMember, List, RANGES_MAX, SeqRange};
+use wormcast_wire::ack::{Ack, List, RANGES_MAX, SeqRange};
 use wormcast_wire::pdu::Body;
 use wormcast_wire::{BufferClass, HostId, Seq};
 
-/// A list of bounded length on the stack.
-struct Bounded<T: Copy, const N: usize> {
-    items: [T; N],
-    length: usize,
-    more: bool,
-}
-
-impl<T: Copy, const N: usize> Bounded<T, N> {
-    fn new(fill: T) -> Self {
-        Bounded {
-            items: [fill; N],
-            length: 0,
-            more: false,
-        }
-    }
-
-    fn push(&mut self, item: T) {
-        if self.length < N {
-            self.items[self.length] = item;
-            self.length += 1;
-        } else {
-            self.more = true;
-        }
-    }
-
-    fn as_slice(&self) -> &[T] {
-        &self.items[..self.length]
-    }
-}
+/// Most ranges of received packets in an ACK that names failed members in sets, so that there is room for them in
+/// the shortest frame.
+const RANGES_BESIDE_SETS: usize = 8;
 
 impl Session {
     /// Writes the ACK that is due to the parent.
@@ -56,8 +30,14 @@ impl Session {
             return None;
         }
         let stable = self.subtree_stable();
-        let ranges = self.received_runs();
-        let failed = self.failed_members(shared.config.host);
+        let word = self.ack_word(shared.config.host);
+        let sets = word.sets();
+        let ranges_most = if sets.is_empty() {
+            RANGES_MAX
+        } else {
+            RANGES_BESIDE_SETS
+        };
+        let ranges = self.received_runs(ranges_most);
         let common = self.common();
         let below = self.children.iter_mut().filter(|child| child.copied);
         let (mut queued_us, mut marked) = (0, 0);
@@ -74,89 +54,59 @@ impl Session {
             epoch: self.epoch,
             receiver: reception.identity,
             cumulative: Seq::of(self.cumulative),
-            stable: Seq::of(stable),
+            stable: Seq::of(word.stable),
             echo: reception.take_ack(stable, queued_us, now),
             packets: reception.packets,
             duplicates: reception.duplicates,
             congestion: reception.take_marks(marked),
             retransmissions: (self.statistics.retransmissions
                 + self.statistics.retransmissions_below) as u32,
-            ranges: List::Values(ranges.as_slice()),
-            failed: List::Values(failed.as_slice()),
-            failed_more: failed.more,
+            ranges: List::Values(&ranges),
+            failed: List::Values(&word.listed),
+            sets: List::Values(&sets),
         };
+        reception.says_less = word.stable < stable;
         if let Some(gathering) = &mut self.gathering {
-            gathering.note_host_ack(stable);
+            gathering.note_host_ack(word.stable);
         }
         self.statistics.acks_sent += 1;
         shared.encode_to(buf, to?, BufferClass::One, &common, &Body::Ack(ack))
     }
 
-    /// The run that grew last, then the lowest ones: those a sender acts on first.
-    fn received_runs(&self) -> Bounded<SeqRange, RANGES_MAX> {
-        let mut ranges = Bounded::new(SeqRange {
-            start: Seq(0),
-            end: Seq(0),
-        });
-        let recent = self
-            .reception
-            .as_ref()
-            .and_then(|reception| reception.recent);
+    /// The run that grew last, then the lowest ones: those a sender acts on first. `most` of them.
+    fn received_runs(&self, most: usize) -> Vec<SeqRange> {
+        let range = |(start, end): (u64, u64)| SeqRange {
+            start: Seq::of(start.max(self.cumulative)),
+            end: Seq::of(end),
+        };
+        let reception = self.reception.as_ref();
+        let recent = reception.and_then(|reception| reception.recent);
         let recent_run = recent.and_then(|recent| self.store.run_of(recent));
         let recent_run = recent_run.filter(|(_, end)| *end > self.cumulative);
-        if let Some((start, end)) = recent_run {
-            ranges.push(SeqRange {
-                start: Seq::of(start.max(self.cumulative)),
-                end: Seq::of(end),
-            });
-        }
-        for (start, end) in self.store.runs(self.cumulative).take(RANGES_MAX) {
-            if !recent.is_some_and(|recent| (start..end).contains(&recent)) {
-                ranges.push(SeqRange {
-                    start: Seq::of(start),
-                    end: Seq::of(end),
-                });
-            }
-        }
-        ranges
+        let holds_recent =
+            |run: &(u64, u64)| recent.is_some_and(|recent| (run.0..run.1).contains(&recent));
+        let others = self.store.runs(self.cumulative).take(RANGES_MAX);
+        let others = others.filter(|run| !holds_recent(run));
+        recent_run
+            .into_iter()
+            .chain(others)
+            .map(range)
+            .take(most)
+            .collect()
     }
 
-    /// All members at and below this host that miss a message.
-    fn failed_members(&self, host: HostId) -> Bounded<FailedMember, FAILED_MAX> {
-        let fill = FailedMember {
-            host,
-            reason: FailReason::Late,
-            at: Seq(0),
-        };
-        let mut failed = Bounded::new(fill);
+    /// What this host says of `stable`, and of all members at and below it to which that does not apply.
+    fn ack_word(&self, host: HostId) -> Word {
+        let mut stable = self.subtree_stable();
+        let mut failed = Vec::new();
         if let Some(reception) = &self.reception {
-            reception
-                .missed(host)
-                .for_each(|member| failed.push(member));
+            stable = stable.min(reception.missed_until());
+            failed.extend(reception.missed(host));
         }
         for child in &self.children {
-            if child.excluded {
-                let at = Seq::of(child.stable);
-                let reason = child.reported.unwrap_or(FailReason::Silent);
-                failed.push(FailedMember {
-                    host: child.host,
-                    reason,
-                    at,
-                });
-                for host in &child.below {
-                    let reason = FailReason::Orphaned;
-                    failed.push(FailedMember {
-                        host: *host,
-                        reason,
-                        at,
-                    });
-                }
-            } else {
-                child.failed.iter().for_each(|member| failed.push(*member));
-                failed.more |= child.failed_more;
-            }
+            failed.extend(child.failures());
         }
-        failed
+        Word::new(stable, self.stable, failed, &self.plan.members)
     }
 
     /// Where the packets end that a peer may have, as far as this host can know.
@@ -189,7 +139,8 @@ impl Session {
         });
         // What returns passes by all hosts before the origin.
         let returns = self.children[index].below.contains(&self.origin);
-        let names_origin = !returns && ack.failed().any(|member| member.host == self.origin);
+        let mut failed = failures(ack, near, &self.plan.members);
+        let names_origin = !returns && failed.any(|failure| failure.host == self.origin);
         if cumulative > self.known_end() || stable > cumulative || !ranges_can_be || names_origin {
             return Err(Reject::AckImpossible);
         }
@@ -207,15 +158,18 @@ impl Session {
         Some(())
     }
 
-    /// A member of an ordered group waits for a message of this host's stream and knows nothing of the
-    /// stream. If all have the message, or its stream is over, it came before the member did.
-    pub fn answer_asked(&mut self, stream: u32, start: Seq, sender: HostId) {
-        let is_over = Seq(self.stream).is_after(Seq(stream));
-        let is_stable = stream == self.stream && start.expand(self.stable) < self.stable;
-        if let Some(sending) = &mut self.sending
-            && (is_over || is_stable)
-        {
-            sending.answers.insert(sender);
+    /// A member of an ordered group waits for a message of this host's stream. If all have it, it came before the
+    /// member did.
+    pub fn answer_asked(&mut self, start: Seq, sender: HostId) {
+        if start.expand(self.stable) < self.stable {
+            self.answer(sender);
+        }
+    }
+
+    /// A member is to be told what is stable, and which life the stream has.
+    pub fn answer(&mut self, member: HostId) {
+        if let Some(sending) = &mut self.sending {
+            sending.answers.insert(member);
         }
     }
 
@@ -268,13 +222,11 @@ impl Session {
             child.refresh_pending();
         }
         self.statistics.acks_received += 1;
+        // Another epoch counts other members, by other places.
         if ack.epoch == self.epoch {
-            child.stable = child.stable.max(stable);
-            child.stable_current = true;
+            let failed = failures(ack, stable_here, &self.plan.members);
+            child.take_report(stable, failed);
         }
-        child.failed.clear();
-        child.failed.extend(ack.failed());
-        child.failed_more = ack.failed_more;
         let below = &mut self.statistics.retransmissions_below;
         *below = *below - u64::from(child.below_retransmissions) + u64::from(ack.retransmissions);
         child.below_retransmissions = ack.retransmissions;

@@ -122,6 +122,12 @@ impl Session {
         }
     }
 
+    /// The first packet that has not been taken here; none if this member lacks something before it and not all know.
+    pub fn taken(&self) -> Option<Seq> {
+        let reception = self.reception.as_ref()?;
+        (!reception.misses_any()).then(|| Seq::of(reception.consumed()))
+    }
+
     /// See [`crate::Engine::message_starts`].
     pub fn message_starts(&mut self, from: Seq, most: usize) -> Vec<Seq> {
         let Some(reception) = &mut self.reception else {

@@ -63,19 +63,18 @@ impl Session {
         sender == self.origin || Some(sender) == self.parent
     }
 
-    /// Whether a PDU from above is to be believed.
+    /// Whether a PDU from above is to be believed. `told`: its sender may say what is stable and which life the stream has.
     pub fn judge(
         &mut self,
         stream: u32,
         stable: Seq,
-        sender: HostId,
+        told: bool,
         timing: &Timing,
         now: Instant,
     ) -> Result<Judgement, Reject> {
         if self.detached {
             return Err(Reject::NotMember);
         }
-        let told = self.is_told_by(sender);
         let forward_us = unproven::forward_us(timing);
         if stream != self.stream {
             let is_newer = Seq(stream).is_after(Seq(self.stream));
@@ -92,10 +91,14 @@ impl Session {
             if !told {
                 return Err(if is_newer { Reject::NotParent } else { reject });
             }
-            return match Unproven::note(&mut self.unproven, Said::Stream(stream), least_us, now) {
-                true => Ok(Judgement::OpenAnew),
-                false => Err(reject),
-            };
+            if Unproven::note(&mut self.unproven, Said::Stream(stream), least_us, now) {
+                return Ok(Judgement::OpenAnew);
+            }
+            // What waits here would wait until it is said again.
+            if let Some(reception) = self.reception.as_mut().filter(|_| is_newer) {
+                reception.ask_origin_in(least_us, now);
+            }
+            return Err(reject);
         }
         if !told {
             return Ok(Judgement::Taken {
@@ -226,6 +229,7 @@ impl Session {
         }
         if let Some(reception) = &mut self.reception {
             reception.recent = Some(position);
+            reception.note_packet(now);
             let at_once = data.ack_now || opens_gap || closes_gap;
             reception.note_arrival(at_once, every, delay_us, now);
             if is_whole && waits_below && rare_us.is_none() {

@@ -270,7 +270,8 @@ impl Session {
             let all_here = self.store.end() <= self.cumulative;
             let all_read = all_here && reception.consumed() == self.cumulative;
             let unsettled = all_read && self.stable < self.cumulative && !self.detached;
-            reception.note_unsettled(unsettled, now);
+            let is_whole = reception.has_whole(self.cumulative, self.store.end());
+            reception.note_unsettled(unsettled, is_whole || self.detached, now);
         }
     }
 
@@ -283,7 +284,11 @@ impl Session {
         let mut keep_from = stable;
         if let Some(reception) = &mut self.reception {
             reception.forget_settled(stable);
-            reception.note_unsettled(false, now);
+            reception.note_settled();
+            if core::mem::take(&mut reception.says_less) {
+                // There is room for the rest now.
+                reception.request_ack();
+            }
             keep_from = keep_from.min(reception.consumed());
         }
         self.release_before(keep_from, shared);

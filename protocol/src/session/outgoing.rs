@@ -429,7 +429,6 @@ impl Session {
             reason,
             silent_ms: silent_us / 1_000,
         });
-        self.note_failed(index, shared);
         self.note_stability(shared, now);
         if let Some(reception) = &mut self.reception {
             reception.request_ack();

@@ -1,13 +1,14 @@
 //! The receiving side at a member: delivery in order, message boundaries,
 //! confirmation, and when to acknowledge.
 
+use crate::failure::Failure;
 use crate::time::Instant;
 use crate::window::path::Queueing;
 use crate::window::store::Store;
-use wormcast_wire::ack::Echo;
-use wormcast_wire::ack::FailedMember;
+use std::collections::VecDeque;
+use wormcast_wire::ack::{Echo, FAILED_MAX};
 use wormcast_wire::pdu::Nack;
-use wormcast_wire::{FailReason, HostId, Seq};
+use wormcast_wire::{FailReason, HostId};
 
 /// What happens to packets that come in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,24 +21,29 @@ enum Discard {
     ToEnd,
 }
 
-/// A message this member does not have, to be reported until all know.
-#[derive(Clone, Copy, Debug)]
+/// Messages this member does not have, to be reported until all know.
+#[derive(Debug, Default)]
 struct Missed {
-    at: u64,
-    reason: FailReason,
-    end: Option<u64>,
+    /// Those given up here: the first packet of each, ascending. They are of the window, so there are no more than it
+    /// has packets.
+    given_up: VecDeque<(u64, FailReason)>,
+    /// It has nothing of what begins before; and whether more packets may be thrown away, since no message has begun.
+    late: Option<(u64, bool)>,
 }
 
-/// Most messages reported as missed at a time; the oldest is dropped.
-const MISSED_MAX: usize = 8;
+/// Messages given up that are looked at for an ACK: more than it lists, so that the next one is known.
+const GIVEN_UP_LOOK: usize = FAILED_MAX + 2;
 
 /// Packets refused for lack of room, one after another, of which an ACK says what is here.
 const NACKS_AN_ACK: u32 = 8;
 
-/// Time until a member that has confirmed all it has, and has not heard that it is stable, says so
-/// again, µs: what says so may have been lost, and nothing else may follow. It doubles.
+/// Time until a member says again what it has, µs, if it has confirmed all and has not heard that it is stable, or
+/// if the rest of a message does not come: what says so may have been lost, or the origin knows nothing of the stream
+/// any more, and nothing else may follow. It doubles.
 const UNSETTLED_US: u64 = 250_000;
 const UNSETTLED_US_MAX: u64 = 32_000_000;
+/// At most so long where a message is not whole: a receiver waits for the rest.
+const INCOMPLETE_US_MAX: u64 = 4_000_000;
 
 /// The receiving side of a stream.
 #[derive(Debug)]
@@ -49,15 +55,19 @@ pub(crate) struct Reception {
     pub awaiting_confirm: bool,
     discard: Discard,
     message_start: Option<u64>,
-    missed: Vec<Missed>,
+    missed: Missed,
+    /// The last ACK said less of `stable` than is true, for want of room for who lacks messages.
+    pub says_less: bool,
     pub packets: u32,
     pub duplicates: u32,
     pub congestion: u32,
     since_ack: u32,
     ack_due: bool,
-    /// All that is here is confirmed, and is not known to be stable: when to say so again.
+    /// What is here is not whole, or is confirmed and not known to be stable: when to say so again.
     unsettled_at: Option<Instant>,
     unsettled_us: u64,
+    /// No message is begun here that is not whole.
+    is_whole: bool,
     /// It was said to the origin last: the parent may know nothing of the stream.
     asks_origin: bool,
     /// The next ACK says it, to the origin. What the parent asks for meanwhile is not lost: it asks again.
@@ -97,7 +107,8 @@ impl Reception {
             awaiting_confirm: false,
             discard: Discard::UntilFirst,
             message_start: None,
-            missed: Vec::new(),
+            missed: Missed::default(),
+            says_less: false,
             packets: 0,
             duplicates: 0,
             congestion: 0,
@@ -105,6 +116,7 @@ impl Reception {
             ack_due: false,
             unsettled_at: None,
             unsettled_us: UNSETTLED_US,
+            is_whole: true,
             asks_origin: false,
             is_for_origin: false,
             ack_deadline: None,
@@ -133,9 +145,6 @@ impl Reception {
         self.identity = identity;
         if self.consumed == cumulative && self.message_start.is_none() {
             self.discard = Discard::UntilFirst;
-        }
-        for missed in &mut self.missed {
-            missed.end.get_or_insert(cumulative + 1);
         }
         (self.packets, self.duplicates, self.congestion) = (0, 0, 0);
         (
@@ -185,23 +194,15 @@ impl Reception {
 
     /// The application gives the message up.
     pub fn abort(&mut self, reason: FailReason) {
-        let at = self.message_start.unwrap_or(self.consumed);
-        self.add_missed(Missed {
-            at,
-            reason,
-            end: None,
-        });
+        let at = *self.message_start.get_or_insert(self.consumed);
+        let given_up = &mut self.missed.given_up;
+        if given_up.back().is_none_or(|(last, _)| *last < at) {
+            given_up.push_back((at, reason));
+        }
         self.discard = Discard::ToEnd;
         self.read_offset = 0;
         self.awaiting_confirm = false;
         self.ack_due = true;
-    }
-
-    fn add_missed(&mut self, missed: Missed) {
-        if self.missed.len() >= MISSED_MAX {
-            self.missed.remove(0);
-        }
-        self.missed.push(missed);
     }
 
     /// Throws away what nobody will read; true if anything can be read now.
@@ -214,7 +215,7 @@ impl Reception {
                 Discard::No => {}
                 Discard::UntilFirst if packet.first => {
                     self.discard = Discard::No;
-                    self.settle_start();
+                    self.missed.late = self.missed.late.map(|(at, _)| (at, false));
                 }
                 Discard::UntilFirst => {
                     self.consumed += 1;
@@ -225,9 +226,6 @@ impl Reception {
                     if packet.last {
                         self.discard = Discard::No;
                         self.message_start = None;
-                        if let Some(missed) = self.missed.last_mut() {
-                            missed.end = Some(self.consumed);
-                        }
                     }
                 }
             }
@@ -235,29 +233,9 @@ impl Reception {
         self.discard == Discard::No && self.consumed < cumulative
     }
 
-    /// A late start: nothing before `consumed` was delivered.
+    /// A late start: nothing before `consumed` was delivered that is not known to be stable.
     fn note_late(&mut self) {
-        let at = self.consumed;
-        match self
-            .missed
-            .iter_mut()
-            .find(|missed| missed.reason == FailReason::Late && missed.end.is_none())
-        {
-            Some(missed) => missed.at = at,
-            None => self.add_missed(Missed {
-                at,
-                reason: FailReason::Late,
-                end: None,
-            }),
-        }
-    }
-
-    fn settle_start(&mut self) {
-        for missed in &mut self.missed {
-            if missed.reason == FailReason::Late && missed.end.is_none() {
-                missed.end = Some(missed.at);
-            }
-        }
+        self.missed.late = Some((self.consumed, true));
     }
 
     /// The group went on without this host: nothing before `position` will come.
@@ -281,24 +259,34 @@ impl Reception {
         self.message_start.take().is_some() && self.discard == Discard::No
     }
 
-    /// Reports on messages that all know of are dropped.
+    /// All know that everything before is stable. An ACK that said so much of this member has named what it lacks of
+    /// that, and the origin has noted it.
     pub fn forget_settled(&mut self, stable: u64) {
-        self.missed
-            .retain(|missed| missed.end.is_none_or(|end| end > stable));
+        let given_up = &mut self.missed.given_up;
+        while given_up.front().is_some_and(|(at, _)| *at < stable) {
+            given_up.pop_front();
+        }
+        let is_open = |&(at, may_grow): &(u64, bool)| may_grow || at > stable;
+        self.missed.late = self.missed.late.filter(is_open);
     }
 
-    /// What this member does not have.
-    pub fn missed(&self, host: HostId) -> impl Iterator<Item = FailedMember> + '_ {
-        self.missed.iter().map(move |missed| FailedMember {
-            host,
-            reason: missed.reason,
-            at: Seq::of(missed.at),
-        })
+    /// What this member does not have, of messages that begin before [`Reception::missed_until`].
+    pub fn missed(&self, host: HostId) -> impl Iterator<Item = Failure> + '_ {
+        let late = self.missed.late.map(|(at, _)| (at, FailReason::Late));
+        let given_up = self.missed.given_up.iter().take(GIVEN_UP_LOOK).copied();
+        let all = late.into_iter().chain(given_up);
+        all.map(move |(at, reason)| Failure { host, reason, at })
+    }
+
+    /// Where the first message begins that this member does not have and that [`Reception::missed`] leaves out.
+    pub fn missed_until(&self) -> u64 {
+        let next = self.missed.given_up.get(GIVEN_UP_LOOK);
+        next.map_or(u64::MAX, |(at, _)| *at)
     }
 
     /// Whether there are messages that this member will not have, and not all know.
     pub fn misses_any(&self) -> bool {
-        !self.missed.is_empty()
+        self.missed.late.is_some() || !self.missed.given_up.is_empty()
     }
 
     /// Whether the next ACK says more than how far this member has come.
@@ -393,14 +381,39 @@ impl Reception {
         self.is_for_origin && self.unsettled_at.is_some()
     }
 
-    /// Whether all that is here is confirmed and not known to be stable.
-    pub fn note_unsettled(&mut self, unsettled: bool, now: Instant) {
-        if !unsettled {
-            self.unsettled_at = None;
-            self.unsettled_us = UNSETTLED_US;
+    /// A packet has come: what is here need not be said again yet.
+    pub fn note_packet(&mut self, now: Instant) {
+        self.unsettled_us = UNSETTLED_US;
+        self.unsettled_at = Some(now.plus_us(UNSETTLED_US));
+        self.is_whole = false;
+    }
+
+    /// More is known to be stable.
+    pub fn note_settled(&mut self) {
+        self.unsettled_us = UNSETTLED_US;
+        self.unsettled_at = None;
+    }
+
+    /// The origin says what this member does not believe at once: asks it again after so long.
+    pub fn ask_origin_in(&mut self, us: u64, now: Instant) {
+        self.asks_origin = false;
+        self.unsettled_us = 2 * UNSETTLED_US;
+        self.unsettled_at = Some(now.plus_us(us));
+    }
+
+    /// All that is here is confirmed or not, and known to be stable or not; or it is not whole.
+    pub fn note_unsettled(&mut self, unsettled: bool, is_whole: bool, now: Instant) {
+        self.is_whole = is_whole;
+        if !unsettled && is_whole {
+            self.note_settled();
         } else if self.unsettled_at.is_none() {
             self.unsettled_at = Some(now.plus_us(self.unsettled_us));
         }
+    }
+
+    /// Whether all messages of which something is here are whole; packets end at `end`.
+    pub fn has_whole(&self, cumulative: u64, end: u64) -> bool {
+        cumulative <= self.message_end && end <= cumulative
     }
 
     pub fn ack_deadline(&self) -> Option<Instant> {
@@ -415,7 +428,11 @@ impl Reception {
             // The parent first; then every other time the origin.
             self.asks_origin = !self.asks_origin && self.unsettled_us > UNSETTLED_US;
             self.is_for_origin = self.asks_origin;
-            self.unsettled_us = (2 * self.unsettled_us).min(UNSETTLED_US_MAX);
+            let most_us = match self.is_whole {
+                true => UNSETTLED_US_MAX,
+                false => INCOMPLETE_US_MAX,
+            };
+            self.unsettled_us = (2 * self.unsettled_us).min(most_us);
             self.unsettled_at = Some(now.plus_us(self.unsettled_us));
             self.ack_due = true;
         }

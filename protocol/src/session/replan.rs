@@ -61,8 +61,7 @@ impl Session {
                     child.below = child_role.below.clone();
                     if epoch_changed {
                         // What it confirmed was for another set of hosts below it.
-                        child.stable_current = false;
-                        child.stable = self.stable;
+                        child.forget_report(self.stable);
                     }
                     child
                 }

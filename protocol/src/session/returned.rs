@@ -188,7 +188,7 @@ impl Session {
             retransmissions: 0,
             ranges: List::Values(&ranges),
             failed: List::Values(&[]),
-            failed_more: false,
+            sets: List::Values(&[]),
         };
         self.statistics.acks_sent += 1;
         shared.encode_to(buf, to, BufferClass::One, &common, &Body::Ack(ack))

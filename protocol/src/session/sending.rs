@@ -5,13 +5,15 @@ use super::Session;
 use super::shared::Shared;
 use crate::child::Child;
 use crate::event::{Event, MemberState, UseError};
+use crate::failure::Failure;
 use crate::time::Instant;
 use crate::window::store::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_wire::pdu::CHOICES_MAX;
 use wormcast_wire::{BufferClass, FailReason, HostId, Seq};
 
-/// Most packets queued at other hosts' REPAIR requests.
+/// Most packets queued at other hosts' REPAIR requests. Of more, who asked asks again: a member that lacks a packet
+/// confirms nothing.
 const REPAIR_QUEUE_MAX: usize = 256;
 
 /// A message that is not stable yet.
@@ -146,15 +148,14 @@ impl Sending {
         self.draft.len() as u64
     }
 
-    /// Members no longer in the plan miss what is not stable.
+    /// Members no longer in the plan miss what is not stable; of one that is back its ACKs tell.
     pub fn change_members(&mut self, members: &[HostId]) {
-        let gone: Vec<HostId> = self
-            .members
-            .iter()
-            .copied()
-            .filter(|host| !members.contains(host))
-            .collect();
+        let before = self.members.iter().copied();
+        let gone: Vec<HostId> = before.filter(|host| !members.contains(host)).collect();
         for message in &mut self.messages {
+            message
+                .failed
+                .retain(|host, reason| *reason != FailReason::Removed || !members.contains(host));
             for host in &gone {
                 message.failed.entry(*host).or_insert(FailReason::Removed);
             }
@@ -163,24 +164,36 @@ impl Sending {
         self.tree_route_length = None;
     }
 
-    /// Notes that a host misses messages; gives those for which that is news.
-    pub fn note_failed(&mut self, host: HostId, reason: FailReason, at: u64) -> Vec<u64> {
+    /// Notes that a living member misses messages, for good; gives those for which that is news.
+    fn note_failed(&mut self, failure: &Failure) -> Vec<u64> {
         let mut news = Vec::new();
-        if !self.members.contains(&host) {
+        if !self.members.contains(&failure.host) {
             return news;
         }
-        for message in &mut self.messages {
-            let concerned = match reason {
-                FailReason::Late => message.start < at,
-                _ if reason.is_host_dead() => true,
-                _ => message.start == at,
-            };
-            if concerned && !message.failed.contains_key(&host) {
-                message.failed.insert(host, reason);
+        let at = failure.at;
+        let concerned = |message: &&mut Message| match failure.is_of_one_message() {
+            true => message.start <= at && message.end.is_none_or(|end| at < end),
+            false => message.start < at,
+        };
+        for message in self.messages.iter_mut().filter(concerned) {
+            if !message.failed.contains_key(&failure.host) {
+                message.failed.insert(failure.host, failure.reason);
                 news.push(message.number);
             }
         }
         news
+    }
+
+    /// Of a message that has become stable: who has it, and who does not.
+    fn outcome(&self, message: Message, host: HostId) -> (Vec<HostId>, Vec<(HostId, FailReason)>) {
+        let others = self
+            .members
+            .iter()
+            .copied()
+            .filter(|member| *member != host);
+        let confirmed = others.filter(|member| !message.failed.contains_key(member));
+        let confirmed = confirmed.collect();
+        (confirmed, message.failed.into_iter().collect())
     }
 
     /// Packets have not come back to this host as they were sent; gives the messages for which that is news.
@@ -200,6 +213,20 @@ impl Sending {
         let messages = self.messages.iter_mut().filter(concerned);
         messages.filter_map(is_news).collect()
     }
+}
+
+/// Members that count as dead for a message that ends there; for one that is not ended, those given up now.
+fn dead_for(
+    children: &[Child],
+    end: Option<u64>,
+) -> impl Iterator<Item = (HostId, FailReason)> + '_ {
+    let children = children.iter().filter(move |child| {
+        let is_said = |end: u64| end <= child.report.stable();
+        child.excluded || end.is_some_and(is_said)
+    });
+    let failures = children.flat_map(Child::failures);
+    let dead = failures.filter(|failure| failure.reason.is_host_dead());
+    dead.map(|failure| (failure.host, failure.reason))
 }
 
 impl Session {
@@ -415,32 +442,32 @@ impl Session {
 
     /// Tells of messages that have become stable.
     pub(super) fn settle_messages(&mut self, shared: &mut Shared) {
-        if self.sending.is_some() {
-            // Who was given up before a message began misses it too.
-            for index in 0..self.children.len() {
-                if self.children[index].excluded {
-                    self.note_failed(index, shared);
-                }
-            }
-        }
-        let Some(sending) = &mut self.sending else {
+        let Session {
+            sending, children, ..
+        } = self;
+        let Some(sending) = sending else {
             return;
         };
-        let group = self.group;
-        while let Some(message) = sending.messages.front()
-            && message.end.is_some_and(|end| end <= self.stable)
+        let (group, host) = (self.group, self.origin);
+        let is_stable = |message: &Message| message.end.is_some_and(|end| end <= self.stable);
+        while sending.messages.front().is_some_and(is_stable)
+            && let Some(mut message) = sending.messages.pop_front()
         {
-            if let Some(message) = sending.messages.pop_front() {
-                sending.messages_stable += 1;
-                if !message.cancelled {
-                    let failed = message.failed.into_iter().collect();
-                    shared.emit(Event::Stable {
-                        group,
-                        message: message.number,
-                        failed,
-                    });
-                }
+            sending.messages_stable += 1;
+            if message.cancelled {
+                continue;
             }
+            for (host, reason) in dead_for(children, message.end) {
+                message.failed.entry(host).or_insert(reason);
+            }
+            let number = message.number;
+            let (confirmed, failed) = sending.outcome(message, host);
+            shared.emit(Event::Stable {
+                group,
+                message: number,
+                confirmed,
+                failed,
+            });
         }
         let written = self.stable == self.cumulative && sending.draft.is_empty();
         if sending.finish_wanted && written && !sending.end_waits {
@@ -449,42 +476,21 @@ impl Session {
         }
     }
 
-    /// What the child reports of failed members, itself or below, is noted with the
-    /// messages concerned.
+    /// What the child reports of living members that miss messages, itself or below, is noted with these.
     pub(super) fn note_failed(&mut self, index: usize, shared: &mut Shared) {
         let group = self.group;
-        let near = self.stable;
-        let child = &self.children[index];
         let Some(sending) = &mut self.sending else {
             return;
         };
-        if child.failed.is_empty() && !child.excluded {
-            return;
-        }
-        let mut failed: Vec<(HostId, FailReason, u64)> = child
-            .failed
-            .iter()
-            .map(|member| (member.host, member.reason, member.at.expand(near)))
-            .collect();
-        if child.excluded {
-            let reason = child.reported.unwrap_or(FailReason::Silent);
-            failed.push((child.host, reason, near));
-        }
-        if child.excluded || child.failed_more {
-            // Who is not named may or may not have it: not claimed.
-            let below = child.below.iter();
-            failed.extend(below.map(|host| (*host, FailReason::Orphaned, near)));
-        }
-        for (host, reason, at) in failed {
-            for message in sending.note_failed(host, reason, at) {
-                if !reason.is_host_dead() {
-                    shared.emit(Event::MemberAborted {
-                        group,
-                        message,
-                        host,
-                        reason,
-                    });
-                }
+        let failed = self.children[index].report.failed().iter();
+        for failure in failed.filter(|failure| !failure.reason.is_host_dead()) {
+            for message in sending.note_failed(failure) {
+                shared.emit(Event::MemberAborted {
+                    group,
+                    message,
+                    host: failure.host,
+                    reason: failure.reason,
+                });
             }
         }
     }
@@ -528,8 +534,10 @@ impl Session {
                 child.is_some_and(|child| !child.excluded && child.stable >= end)
             })
         };
-        let state = |host: HostId| match message.failed.get(&host) {
-            Some(reason) => MemberState::Failed(*reason),
+        let dead: BTreeMap<HostId, FailReason> = dead_for(&self.children, message.end).collect();
+        let failed = |host: &HostId| message.failed.get(host).or_else(|| dead.get(host)).copied();
+        let state = |host: HostId| match failed(&host) {
+            Some(reason) => MemberState::Failed(reason),
             None if confirmed(host) => MemberState::Confirmed,
             None => MemberState::Unconfirmed,
         };

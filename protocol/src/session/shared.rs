@@ -86,10 +86,12 @@ impl Shared {
         identity
     }
 
+    /// One that nothing depends on is dropped where there is no room. Of the others there are no more than packets that
+    /// came or are unstable, and a shell that missed one would take a message for another, or wait for ever.
     pub fn emit(&mut self, event: Event) {
-        if self.events.len() >= self.config.limits.events {
-            self.events.pop_front();
+        if self.events.len() >= self.config.limits.events && event.only_informs() {
             self.counters.events_dropped += 1;
+            return;
         }
         self.events.push_back(event);
     }

@@ -18,6 +18,7 @@ from scapy.fields import (
     IntField,
     PacketListField,
     ShortField,
+    StrLenField,
     XIntField,
 )
 from scapy.packet import Packet, bind_layers
@@ -34,9 +35,12 @@ ACK_LENGTH = 46  # without its lists
 LIST_ENTRY_LENGTH = 8
 RANGES_MAX = 32
 FAILED_MAX = 16
+SETS_MAX = 8
+SET_BYTES_MAX = 128
 CHOICE_LENGTH = 1
 CHOICES_MAX = 16
 FLAG_LAST = 0x02
+FLAG_SETS = 0x02
 FLAG_CANCEL = 0x10
 FLAG_PADDED = 0x20
 FLAG_ORIGIN = 0x80
@@ -45,7 +49,7 @@ FLAGS_CHOICE = {0: 0x40, 4: 0x10}
 # A bit means one thing in DATA and another in ACK where two names are given.
 FLAG_NAMES = [
     "first_echo_order_wanted",
-    "last_more",
+    "last_sets",
     "class2",
     "ack_now",
     "cancel_choice",
@@ -102,7 +106,7 @@ def pdu_fault(source: int, pdu: bytes) -> str | None:
         case "DATA":
             fits = len(body) >= 10 and not (flags & FLAG_CANCEL and not flags & FLAG_LAST)
         case "ACK":
-            fits = len(body) >= ACK_LENGTH and _ack_lists_fit(body)
+            fits = len(body) >= ACK_LENGTH and _ack_lists_fit(body, bool(flags & FLAG_SETS))
         case "NACK" | "STATUS" | "PROBE":
             fits = len(body) == 4
         case "REPAIR":
@@ -112,11 +116,19 @@ def pdu_fault(source: int, pdu: bytes) -> str | None:
     return None if fits else "pdu_malformed"
 
 
-def _ack_lists_fit(body: bytes) -> bool:
+def _ack_lists_fit(body: bytes, in_sets: bool) -> bool:
     ranges, failed = body[44], body[45]
-    if ranges > RANGES_MAX or failed > FAILED_MAX:
+    if ranges > RANGES_MAX or failed > (SETS_MAX if in_sets else FAILED_MAX):
         return False
-    return len(body) == ACK_LENGTH + LIST_ENTRY_LENGTH * (ranges + failed)
+    if not in_sets:
+        return len(body) == ACK_LENGTH + LIST_ENTRY_LENGTH * (ranges + failed)
+    at = ACK_LENGTH + LIST_ENTRY_LENGTH * ranges
+    for _ in range(failed):
+        members = int.from_bytes(body[at : at + 2], "big")
+        if not 1 <= members <= SET_BYTES_MAX:
+            return False
+        at += LIST_ENTRY_LENGTH + members
+    return failed > 0 and len(body) == at
 
 
 class Pdu(Packet):  # type: ignore[misc]
@@ -167,6 +179,8 @@ class Pdu(Packet):  # type: ignore[misc]
 
     def guess_payload_class(self, payload: bytes) -> Any:
         """The body layer of the type."""
+        if self.type == _TYPE_OF_BODY[PduAck] and int(self.flags) & FLAG_SETS:
+            return PduAckInSets
         return _BODIES.get(self.type) or super().guess_payload_class(payload)
 
     def crc_ok(self) -> bool:
@@ -212,26 +226,58 @@ class FailedMember(Packet):  # type: ignore[misc]
         return b"", remaining
 
 
+class FailedSet(Packet):  # type: ignore[misc]
+    """Members that do not have a message for one reason: bits by their place in the plan."""
+
+    name = "FailedSet"
+    fields_desc = [  # noqa: RUF012
+        FieldLenField("length", None, length_of="members", fmt="H"),
+        ByteEnumField("reason", 0, FAIL_REASONS),
+        ByteField("reserved", 0),
+        IntField("at", 0),
+        StrLenField("members", b"", length_from=lambda failed: failed.length),
+    ]
+
+    def extract_padding(self, remaining: bytes) -> tuple[bytes, bytes]:
+        """An element of a list takes its own bytes only."""
+        return b"", remaining
+
+
+_ACK_FIELDS = [
+    IntField("epoch", 0),
+    IntField("receiver", 0),
+    IntField("cumulative", 0),
+    IntField("stable", 0),
+    IntField("tx_time", 0),
+    IntField("delay", 0),
+    IntField("forward_delay", 0),
+    IntField("packets", 0),
+    IntField("duplicates", 0),
+    IntField("congestion", 0),
+    IntField("retransmissions", 0),
+    FieldLenField("range_count", None, count_of="ranges", fmt="B"),
+    FieldLenField("failed_count", None, count_of="failed", fmt="B"),
+    PacketListField("ranges", [], SeqRange, count_from=lambda ack: ack.range_count),
+]
+
+
 class PduAck(Packet):  # type: ignore[misc]
     """ACK: what a child and all below it hold."""
 
     name = "PduAck"
     fields_desc = [  # noqa: RUF012
-        IntField("epoch", 0),
-        IntField("receiver", 0),
-        IntField("cumulative", 0),
-        IntField("stable", 0),
-        IntField("tx_time", 0),
-        IntField("delay", 0),
-        IntField("forward_delay", 0),
-        IntField("packets", 0),
-        IntField("duplicates", 0),
-        IntField("congestion", 0),
-        IntField("retransmissions", 0),
-        FieldLenField("range_count", None, count_of="ranges", fmt="B"),
-        FieldLenField("failed_count", None, count_of="failed", fmt="B"),
-        PacketListField("ranges", [], SeqRange, count_from=lambda ack: ack.range_count),
+        *_ACK_FIELDS,
         PacketListField("failed", [], FailedMember, count_from=lambda ack: ack.failed_count),
+    ]
+
+
+class PduAckInSets(Packet):  # type: ignore[misc]
+    """ACK with flag SETS: failed members come in sets, of which `failed_count` is the number."""
+
+    name = "PduAckInSets"
+    fields_desc = [  # noqa: RUF012
+        *_ACK_FIELDS,
+        PacketListField("failed", [], FailedSet, count_from=lambda ack: ack.failed_count),
     ]
 
 
@@ -271,6 +317,6 @@ _BODIES: dict[int, type[Packet]] = {
     4: PduStatus,
     5: PduProbe,
 }
-_TYPE_OF_BODY = {body: number for number, body in _BODIES.items()}
+_TYPE_OF_BODY = {body: number for number, body in _BODIES.items()} | {PduAckInSets: 1}
 
 bind_layers(Worm, Pdu, next=ETHERTYPE_HOST)

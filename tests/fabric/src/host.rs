@@ -212,7 +212,7 @@ impl Host {
                     };
                 }
             });
-            let mut heard = agent.has_more();
+            let mut heard = false;
             while let Some((_, outbound)) = agent.poll_outbound() {
                 program.take(agent, outbound, now, now_us);
                 heard = true;

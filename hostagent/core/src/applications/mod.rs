@@ -267,17 +267,11 @@ impl Applications {
             Event::Stable {
                 group,
                 message,
+                confirmed,
                 failed,
             } => {
-                let members = match (
-                    serving.groups.and_then(|groups| groups.get(group)),
-                    serving.host,
-                ) {
-                    (Some(planned), Some(host)) => planned.others(host),
-                    _ => Vec::new(),
-                };
                 self.sending
-                    .on_stable(&mut self.connections, *group, *message, &members, failed);
+                    .on_stable(&mut self.connections, *group, *message, confirmed, failed);
             }
             Event::MemberAborted {
                 group,
@@ -313,6 +307,9 @@ impl Applications {
                     stream,
                     start,
                 };
+                if serving.host == Some(origin) {
+                    self.sending.note_waited(*group, serving.now);
+                }
                 self.receiving.note_wanted(*group, message);
             }
             // Room to write, and what has begun to arrive in an ordered group, is found by the pump;
@@ -372,6 +369,12 @@ impl Applications {
         self.sending
             .set_ordered(group.id, group.sequencer.is_some());
         self.receiving.plan_order(host, group);
+    }
+
+    /// This host's stream to a group has ended, with all that was not stable.
+    pub fn end_senders(&mut self, group: GroupId, reason: &str) {
+        self.sending
+            .end_stream(&mut self.connections, group, reason);
     }
 
     /// A group left the plan, or the engine starts anew.

@@ -15,7 +15,8 @@ pub const SENDER_WINDOW_BYTES: u32 = 1 << 20;
 pub const GRANT_BYTES_MIN: u32 = 128 << 10;
 /// Bytes of an arriving message that the application has not acknowledged yet.
 pub const MESSAGE_WINDOW_BYTES: u32 = 512 << 10;
-/// Finished messages of a sender whose outcome is kept for `wait_stable`; the oldest go.
+/// Finished messages of a sender whose outcome is kept for `wait_stable`; the oldest go, and to ask for one that is
+/// gone is an error.
 pub const OUTCOMES_MAX: usize = 64;
 /// Least and greatest interval of progress events, ms.
 pub const PROGRESS_MS: std::ops::RangeInclusive<u32> = 50..=60_000;

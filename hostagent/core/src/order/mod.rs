@@ -226,6 +226,7 @@ impl Order {
             self.live.extend(begun.filter(|run| !is_told(run)));
         }
         self.trim(streams);
+        // What gets no place here waits, and this member asks for it again.
         if self.live.len() + message.runs.len() > 2 * RUNS_MAX {
             self.refused += 1;
             return;
@@ -384,13 +385,18 @@ impl Order {
         Turn::Unknown
     }
 
-    /// The first message that all others wait for here, if nothing is known of its stream.
+    /// The first message that all others wait for here: its origin may have forgotten it, or all may have had it
+    /// before this host was a member, or it rests.
     pub fn waited_for(&self, streams: &impl Streams) -> Option<MessageId> {
         let run = self.live.get(self.done)?;
-        streams.state(run.origin).is_none().then_some(MessageId {
+        let state = streams.state(run.origin);
+        let state = state.filter(|state| state.stream == run.stream);
+        let next = state.map(|state| state.next);
+        let next = next.filter(|next| next.is_after(run.from));
+        Some(MessageId {
             origin: run.origin,
             stream: run.stream,
-            start: run.from,
+            start: next.unwrap_or(run.from),
         })
     }
 

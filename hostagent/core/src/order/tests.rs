@@ -230,7 +230,7 @@ fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
 }
 
 #[test]
-fn what_is_waited_for_is_named_while_nothing_is_known_of_its_stream() {
+fn what_is_waited_for_is_named_until_it_is_read() {
     let said = said(&mut order(1), &mut Held::of(&[(2, 2), (3, 1)]));
     let mut member = order(4);
     let mut held = Held::of(&[(3, 1)]);
@@ -238,7 +238,7 @@ fn what_is_waited_for_is_named_while_nothing_is_known_of_its_stream() {
     assert_eq!(member.turn(message(3, 0), &held), Turn::Later);
     assert_eq!(member.waited_for(&held), Some(message(2, 0)));
     held.0.extend(Held::of(&[(2, 0)]).0);
-    assert_eq!(member.waited_for(&held), None, "it is on its way");
+    assert_eq!(member.waited_for(&held), Some(message(2, 0)), "it may rest");
     // Its origin has said that it came before this member did.
     held.set(2, |state| (state.next, state.stable) = (Seq(20), Seq(20)));
     assert_eq!(read_all(&mut member, &mut held), [(3, 0)]);

@@ -184,17 +184,18 @@ impl Receiving {
                     group,
                 };
                 let turn = order.turn(opened.id, &streams);
-                // Others may wait before it that nobody will send any more, for all but this host have
-                // them. What is read here takes as long as it takes.
-                if turn == Turn::Now || !reading.is_empty() {
+                if turn == Turn::Now {
                     stream.ask_at = None;
                 } else if *stream.ask_at.get_or_insert(now.plus_us(ASK_FIRST_US)) <= now {
                     stream.ask_at = Some(now.plus_us(ASK_INTERVAL_US));
                     let MessageId { stream, start, .. } = opened.id;
-                    // All may have had it before this host was a member. The sequencer's word of that may
-                    // stand behind what waits here; the origin knows too.
                     let waited_for = order.waited_for(&streams);
-                    engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
+                    // What is read here takes as long as it takes.
+                    if reading.is_empty() {
+                        engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
+                    }
+                    // What comes before it nobody may send any more: the sequencer's word of that may stand
+                    // behind what waits here, but the origin knows too. And it learns that others wait.
                     if let Some(first) = waited_for {
                         let message = (first.origin, first.stream, first.start);
                         engine.ask_for_order(group, first.origin, message);

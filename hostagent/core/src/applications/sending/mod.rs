@@ -8,13 +8,13 @@ mod outcomes;
 mod turns;
 
 use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
-use crate::clients::limits::{OUTCOMES_MAX, SENDER_STALL_US, SENDER_WINDOW_BYTES};
+use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
 use crate::clients::{
     ConnectionId, Connections, Key, Outbound, gone, grant, refusal, reply, send, unknown_handle,
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use turns::Turn;
+use turns::{Active, Turn};
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::GroupId;
 
@@ -279,8 +279,18 @@ impl Sending {
         group: GroupId,
         reason: &str,
     ) {
-        self.turns.remove(&group);
+        self.end_stream(connections, group, reason);
         self.ordered.remove(&group);
+    }
+
+    /// The group's stream has ended, and all its senders: what becomes of their messages nobody will know.
+    pub(crate) fn end_stream(
+        &mut self,
+        connections: &mut Connections,
+        group: GroupId,
+        reason: &str,
+    ) {
+        self.turns.remove(&group);
         let keys: Vec<Key> = self
             .senders
             .iter()
@@ -334,11 +344,8 @@ impl Sending {
             }
         }
         for turn in self.turns.values() {
-            if let Some(active) = &turn.active
-                && !turn.queue.is_empty()
-            {
-                sooner(active.rested_since.plus_us(SENDER_STALL_US));
-            }
+            let active = turn.active.as_ref();
+            active.and_then(Active::stall_deadline).map(&mut sooner);
         }
         next
     }

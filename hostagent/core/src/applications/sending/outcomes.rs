@@ -142,13 +142,13 @@ impl Sending {
         })
     }
 
-    /// The engine reports a message stable.
+    /// The engine reports a message stable. Nobody has it who is not named as having it.
     pub(crate) fn on_stable(
         &mut self,
         connections: &mut Connections,
         group: GroupId,
         message: u64,
-        members: &[HostId],
+        confirmed: &[HostId],
         failed: &[(HostId, FailReason)],
     ) {
         let Some(turn) = self.turns.get_mut(&group) else {
@@ -161,7 +161,7 @@ impl Sending {
             return;
         };
         let mut outcomes: BTreeMap<u16, Option<String>> =
-            members.iter().map(|member| (member.0, None)).collect();
+            confirmed.iter().map(|member| (member.0, None)).collect();
         for (host, reason) in failed {
             outcomes.insert(host.0, Some(reason.to_string()));
         }

@@ -11,6 +11,9 @@ use wormcast_protocol::{Engine, Instant, UseError};
 use wormcast_wire::GroupId;
 use wormcast_wire::order::FOR_APPLICATIONS;
 
+/// How long it counts that a member waits, µs; it says so again sooner.
+const ASKED_US: u64 = 5_000_000;
+
 /// Whose turn it is on a group's stream.
 #[derive(Default)]
 pub(super) struct Turn {
@@ -22,6 +25,8 @@ pub(super) struct Turn {
     /// What the sequencer has to say next; of one that is begun, the rest.
     pub(super) order: Option<Bytes>,
     order_begun: bool,
+    /// When a member of an ordered group has last said that it waits for this stream.
+    asked_at: Option<Instant>,
     /// Who is to be told when a message is stable; absent if its sender is gone.
     pub(super) owners: BTreeMap<u64, Key>,
 }
@@ -30,10 +35,28 @@ pub(super) struct Active {
     pub(super) key: Key,
     /// Number of the message, once bytes of it are in the engine.
     pub(super) message: Option<u64>,
-    pub(super) rested_since: Instant,
+    /// When bytes of it were last taken.
+    rested_since: Instant,
+    /// Since when others wait for it.
+    waited_since: Option<Instant>,
+}
+
+impl Active {
+    /// When it is given up if others wait for it and nothing more of it comes.
+    pub(super) fn stall_deadline(&self) -> Option<Instant> {
+        let since = self.waited_since?.max(self.rested_since);
+        Some(since.plus_us(SENDER_STALL_US))
+    }
 }
 
 impl Turn {
+    /// Whether others cannot go on before the message that is being written is: senders of this host, or in an ordered
+    /// group all.
+    fn is_waited_for(&self, now: Instant) -> bool {
+        let asked = self.asked_at.is_some_and(|at| now.since_us(at) < ASKED_US);
+        !self.queue.is_empty() || self.order.is_some() || asked
+    }
+
     fn has_work(&self) -> bool {
         let waits = self.end_waits.is_some() || self.order.is_some();
         self.active.is_some() || !self.queue.is_empty() || waits
@@ -92,6 +115,7 @@ impl Turn {
                 key,
                 message: None,
                 rested_since: now,
+                waited_since: None,
             });
         }
         self.active.as_mut()
@@ -109,6 +133,13 @@ enum Step {
 }
 
 impl Sending {
+    /// A member of an ordered group waits for this host's stream.
+    pub(crate) fn note_waited(&mut self, group: GroupId, now: Instant) {
+        if let Some(turn) = self.turns.get_mut(&group) {
+            turn.asked_at = Some(now);
+        }
+    }
+
     /// Moves pending bytes into the engine, turn by turn, as far as it takes them.
     pub(crate) fn pump(
         &mut self,
@@ -153,7 +184,7 @@ impl Sending {
         if turn.is_ordering(engine, group, now).unwrap_or(true) {
             return Step::Done;
         }
-        let others_wait = !turn.queue.is_empty();
+        let is_waited_for = turn.is_waited_for(now);
         let Some(active) = turn.take_active(now) else {
             return Step::Done;
         };
@@ -167,18 +198,19 @@ impl Sending {
                 turn.active = None;
                 return Step::Again;
             }
-            None if others_wait && now.since_us(active.rested_since) >= SENDER_STALL_US => {
+            None => {
+                active.waited_since = match is_waited_for {
+                    true => active.waited_since.or(Some(now)),
+                    false => None,
+                };
+                if active.stall_deadline().is_none_or(|at| now < at) {
+                    return Step::Done;
+                }
                 let reason = format!(
-                    "its unfinished message rested for {} s while another sender of group {group} waited",
+                    "its unfinished message rested for {} s while others of group {group} waited",
                     SENDER_STALL_US / 1_000_000
                 );
                 return Step::Close(key, reason);
-            }
-            None => {
-                if !others_wait {
-                    active.rested_since = now;
-                }
-                return Step::Done;
             }
             Some(Item::Announced(bytes)) => {
                 let begun = active.message.is_some();

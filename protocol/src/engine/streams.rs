@@ -1,0 +1,138 @@
+//! How streams of others begin at this host and are given up, and what is remembered of those.
+
+use super::{Engine, SessionKey};
+use crate::event::LossReason;
+use crate::reject::Reject;
+use crate::session::{Judgement, Session, Stream};
+use crate::time::Instant;
+use std::collections::BTreeMap;
+use wormcast_wire::pdu::Common;
+use wormcast_wire::{GroupId, HostId, Seq};
+
+/// Past streams of which it is known how far they were read, at most. What comes late of another may be read twice.
+const PAST_MAX: usize = 16_384;
+
+/// Streams that this host has had a part in: which life, and the first packet that it has not taken.
+#[derive(Default)]
+pub(super) struct Past(BTreeMap<SessionKey, (u32, Seq)>);
+
+impl Past {
+    fn note(&mut self, key: SessionKey, session: &Session) {
+        let Some(taken) = session.taken() else {
+            return;
+        };
+        if self.0.len() >= PAST_MAX {
+            self.0.pop_first();
+        }
+        self.0.insert(key, (session.stream, taken));
+    }
+
+    /// Where the stream begins here, of which all before `stable` is stable: nothing is read a second time.
+    fn start(&mut self, key: SessionKey, life: u32, stable: Seq) -> Seq {
+        match self.0.remove(&key) {
+            Some((of, taken)) if of == life && taken.is_after(stable) => taken,
+            _ => stable,
+        }
+    }
+
+    /// This host is a member no longer.
+    pub(super) fn leave(&mut self, group: GroupId) {
+        self.0.retain(|key, _| key.0 != group);
+    }
+}
+
+impl Engine {
+    /// Streams without a place in the plan go when nothing is left to read.
+    pub(super) fn drop_drained(&mut self, group: GroupId) {
+        let keys: Vec<SessionKey> = self.keys_of(group).collect();
+        for key in keys {
+            let gone = self.sessions.get(&key).is_some_and(|session| {
+                session.detached && (session.is_idle() || key.1 == self.shared.config.host)
+            });
+            if gone && let Some(mut session) = self.sessions.remove(&key) {
+                self.past.note(key, &session);
+                session.release_all(&mut self.shared);
+            }
+        }
+    }
+
+    /// Makes sure there is a stream of this life of the origin, which travels by this choice at
+    /// this packet; true if what the sender says of `stable` counts.
+    pub(super) fn open_stream(
+        &mut self,
+        common: Common,
+        stable: Seq,
+        (at, choice): (Seq, u8),
+        sender: HostId,
+        now: Instant,
+    ) -> Result<bool, Reject> {
+        let key = (common.group, common.origin);
+        if let Some(session) = self.sessions.get_mut(&key) {
+            if session.stream == common.stream {
+                session.note_choice(at, choice, &mut self.shared, now);
+            }
+            let is_told = match session.stream == common.stream {
+                true => session.is_told_by(sender),
+                // Another life may travel by another choice, from another parent.
+                false => {
+                    let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
+                    let role = self.shared.usable_role(plan, common.origin, choice)?;
+                    sender == common.origin || role.parent == Some(sender)
+                }
+            };
+            let timing = &self.shared.config.timing;
+            let judgement = session.judge(common.stream, stable, is_told, timing, now)?;
+            if let Judgement::Taken { stable_counts } = judgement {
+                return Ok(stable_counts);
+            }
+        }
+        let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
+        let role = self.shared.usable_role(plan, common.origin, choice)?;
+        if sender != common.origin && role.parent != Some(sender) {
+            return Err(Reject::NotParent);
+        }
+        if let Some(mut old) = self.sessions.remove(&key) {
+            old.break_off(LossReason::OriginRestarted, &mut self.shared);
+            old.release_all(&mut self.shared);
+        }
+        if !self.make_place() {
+            return Err(Reject::SessionsFull);
+        }
+        let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
+        let identity = self.shared.take_identity();
+        let timing = &self.shared.config.timing;
+        let start = self.past.start(key, common.stream, stable);
+        let stream = Stream {
+            origin: common.origin,
+            number: common.stream,
+            start,
+            choice,
+        };
+        let session = Session::new_member(plan, stream, role, identity, timing, now);
+        self.sessions.insert(key, session);
+        self.early.note_begun(key);
+        Ok(true)
+    }
+
+    /// Makes sure there is room for one more stream; false if there is not.
+    pub(super) fn make_place(&mut self) -> bool {
+        let limits = &self.shared.config.limits;
+        let (most, kept) = (limits.sessions, limits.sessions_kept.min(limits.sessions));
+        self.sessions.len() < kept || self.reclaim_session().is_some() || self.sessions.len() < most
+    }
+
+    /// Gives up the stream that has been idle longest, if forgetting it loses nothing.
+    fn reclaim_session(&mut self) -> Option<()> {
+        let (key, _) = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.is_idle())
+            .min_by_key(|(_, session)| session.touched)?;
+        let key = *key;
+        let mut session = self.sessions.remove(&key)?;
+        session.release_all(&mut self.shared);
+        self.shared.counters.sessions_reclaimed += 1;
+        self.past.note(key, &session);
+        Some(())
+    }
+}
