@@ -16,7 +16,7 @@ const SETS_BYTES_MAX: usize = 256;
 pub(crate) struct Failure {
     pub host: HostId,
     pub reason: FailReason,
-    /// Of a member that lacks one message: the first packet of it. [`FailReason::Late`]: it lacks all before. If the
+    /// Of a member that lacks one message: the first packet of it that it has not confirmed. [`FailReason::Late`]: it lacks all before. If the
     /// host is dead it means nothing: all messages are concerned.
     pub at: u64,
 }

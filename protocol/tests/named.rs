@@ -315,6 +315,30 @@ fn of_each_message_those_are_named_that_lack_it() {
     }
 }
 
+/// What was read before is confirmed, and known to be.
+#[test]
+fn who_gives_up_in_the_middle_of_a_message_is_named() {
+    for parents in shapes(9) {
+        let mut net = Net::new(&parents);
+        let none = |_, _| None;
+        for message in 0..2 {
+            net.write(&[message; 100_000], false);
+            (0..1_000).for_each(|_| net.step(&none));
+            let now = net.now;
+            for host in [3, 4, 9].map(HostId) {
+                let engine = net.engines.get_mut(&host).expect("a member");
+                engine
+                    .abort(GROUP, ORIGIN, FailReason::NoSpace, now)
+                    .expect("being read");
+            }
+            net.write(&[message; 100_000], true);
+            net.run(u64::from(message) + 1, &none);
+        }
+        let lacks = |host: HostId, _| [3, 4, 9].contains(&host.0).then_some(FailReason::NoSpace);
+        expect_exact(&net, &lacks);
+    }
+}
+
 #[test]
 fn acks_that_are_lost_come_twice_or_late_hide_nobody() {
     for seed in 0..40 {

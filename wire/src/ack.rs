@@ -36,7 +36,7 @@ pub struct FailedMember {
     pub host: HostId,
     /// Why.
     pub reason: FailReason,
-    /// A packet of the message: its first one, or for [`FailReason::Late`] the one
+    /// A packet of the message: the first one that the member has not confirmed, or for [`FailReason::Late`] the one
     /// before which the member has nothing.
     pub at: Seq,
 }

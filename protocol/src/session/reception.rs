@@ -24,8 +24,8 @@ enum Discard {
 /// Messages this member does not have, to be reported until all know.
 #[derive(Debug, Default)]
 struct Missed {
-    /// Those given up here: the first packet of each, ascending. They are of the window, so there are no more than it
-    /// has packets.
+    /// Those given up here: the first packet of each that this member has not confirmed, ascending; so no ACK before
+    /// has said that more is. They are of the window, so there are no more than it has packets.
     given_up: VecDeque<(u64, FailReason)>,
     /// It has nothing of what begins before; and whether more packets may be thrown away, since no message has begun.
     late: Option<(u64, bool)>,
@@ -194,10 +194,9 @@ impl Reception {
 
     /// The application gives the message up.
     pub fn abort(&mut self, reason: FailReason) {
-        let at = *self.message_start.get_or_insert(self.consumed);
-        let given_up = &mut self.missed.given_up;
-        if given_up.back().is_none_or(|(last, _)| *last < at) {
-            given_up.push_back((at, reason));
+        self.message_start.get_or_insert(self.consumed);
+        if self.discard != Discard::ToEnd {
+            self.missed.given_up.push_back((self.consumed, reason));
         }
         self.discard = Discard::ToEnd;
         self.read_offset = 0;

@@ -61,6 +61,8 @@ struct Stream {
     opened: Option<Opened>,
     /// When the sequencer is asked for its place.
     ask_at: Option<Instant>,
+    /// When the origin of the message that comes first is told, or told again, that this one waits.
+    remind_at: Option<Instant>,
 }
 
 struct Arriving {

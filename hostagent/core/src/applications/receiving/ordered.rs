@@ -66,6 +66,15 @@ fn state(arrived: Arrived) -> StreamState {
     }
 }
 
+/// Whether it is time to ask, for the first time or again.
+fn is_due(at: &mut Option<Instant>, now: Instant) -> bool {
+    let is_due = *at.get_or_insert(now.plus_us(ASK_FIRST_US)) <= now;
+    if is_due {
+        *at = Some(now.plus_us(ASK_INTERVAL_US));
+    }
+    is_due
+}
+
 impl Receiving {
     /// A group as the plan in force has it.
     pub(crate) fn plan_order(&mut self, host: HostId, group: &PlannedGroup) {
@@ -184,22 +193,25 @@ impl Receiving {
                     group,
                 };
                 let turn = order.turn(opened.id, &streams);
+                let waited_for = order.waited_for(&streams);
                 if turn == Turn::Now {
+                    (stream.ask_at, stream.remind_at) = (None, None);
+                }
+                // What comes first nobody may send any more: the sequencer's word of that may stand behind
+                // what waits here, but the origin knows too. And it learns that others wait.
+                if turn != Turn::Now
+                    && is_due(&mut stream.remind_at, now)
+                    && let Some(first) = waited_for
+                {
+                    let message = (first.origin, first.stream, first.start);
+                    engine.ask_for_order(group, first.origin, message);
+                }
+                // What is read here takes as long as it takes.
+                if !reading.is_empty() {
                     stream.ask_at = None;
-                } else if *stream.ask_at.get_or_insert(now.plus_us(ASK_FIRST_US)) <= now {
-                    stream.ask_at = Some(now.plus_us(ASK_INTERVAL_US));
+                } else if turn != Turn::Now && is_due(&mut stream.ask_at, now) {
                     let MessageId { stream, start, .. } = opened.id;
-                    let waited_for = order.waited_for(&streams);
-                    // What is read here takes as long as it takes.
-                    if reading.is_empty() {
-                        engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
-                    }
-                    // What comes before it nobody may send any more: the sequencer's word of that may stand
-                    // behind what waits here, but the origin knows too. And it learns that others wait.
-                    if let Some(first) = waited_for {
-                        let message = (first.origin, first.stream, first.start);
-                        engine.ask_for_order(group, first.origin, message);
-                    }
+                    engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
                 }
                 // What is being read by an order that counts no more goes on beside.
                 return turn == Turn::Now;
