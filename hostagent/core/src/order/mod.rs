@@ -95,7 +95,7 @@ pub struct Order {
     own: HostId,
     members: BTreeSet<HostId>,
     sequencer: Sequencer,
-    /// In which life of its stream it has said something, in this reign.
+    /// In which life of its stream it has said something, since it has been the sequencer.
     heard: Option<u32>,
     /// In their order: those that not all members have begun to read.
     live: VecDeque<Run>,
@@ -137,8 +137,11 @@ impl Order {
         }
         // One that was in a later order message than the plan stays.
         if self.sequencer.reign < sequencer.reign {
+            // The same host goes on with what it has said, if it goes on with its stream.
+            if self.sequencer.host != sequencer.host {
+                self.heard = None;
+            }
             self.sequencer = sequencer;
-            self.heard = None;
         }
         self.lead();
     }
@@ -203,7 +206,7 @@ impl Order {
         };
         self.lead();
         let heard = streams.state(from).map(|state| state.stream);
-        let goes_on = message.reign == known.reign && heard.is_some() && heard == self.heard;
+        let goes_on = from == known.host && heard.is_some() && heard == self.heard;
         self.heard = heard;
         if message.snapshot {
             self.live.clear();
@@ -364,7 +367,8 @@ impl Order {
         if origin == self.sequencer.host {
             // Its own come between what it says, in the order of its stream. One that it began before
             // its reign waits for nothing: what it says comes behind it.
-            return match self.done == self.live.len() || self.heard.is_none() {
+            let said = self.heard == Some(stream);
+            return match self.done == self.live.len() || !said {
                 true => Turn::Now,
                 false => Turn::Later,
             };
