@@ -245,7 +245,7 @@ def make_deb(out: Path, programs: Path, wheel: Path, processor: str) -> Path:
         start.write_text(
             "#!/usr/bin/python3 -P\nimport sys\n\n"
             "sys.path[:0] = ['/usr/lib/wormcast', '/usr/lib/wormcast/libraries']\n\n"
-            "from wormcast.cli.main import main\n\nsys.exit(main())\n"
+            "from wormcast.cli.start import main\n\nsys.exit(main())\n"
         )
         start.chmod(0o755)
         # For scripts with `from wormcast.mininet import …`, which get none of our libraries: Debian's Python looks here.

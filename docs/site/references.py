@@ -12,6 +12,7 @@ from typing import Any
 import click
 from finsy.proto.p4.config.v1 import p4info_pb2
 from google.protobuf import text_format
+from wormcast.api import openapi
 from wormcast.api.app import create_app
 from wormcast.cli.main import main as wormcast
 from wormcast.p4rt.artifacts import find_artifacts
@@ -20,6 +21,8 @@ from wormcast.routing import schemas
 from wormcast.store.database import Database
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+FILES = {openapi.name_of(openapi.File(kind)): kind for kind in schemas.kinds()}
+"""Files that REST answers with, as its schema calls them."""
 PROGRAMS = ("wormcast-agent", "wormcast-switch")
 
 
@@ -47,8 +50,10 @@ def rest() -> str:
             part for method, operation in methods.items() for part in _operation(method.upper(), operation)
         ]
     models = schema["components"]["schemas"]
-    parts.append("## Bodies")
+    parts.append("## Bodies and answers")
     for name, model in sorted(models.items()):
+        if name in FILES:
+            continue  # they have a page of their own
         parts += [f"### {name}", str(model.get("description", "")), _fields(model)]
     return "\n\n".join(part for part in parts if part)
 
@@ -69,6 +74,10 @@ def _operation(method: str, operation: Mapping[str, Any]) -> Iterator[str]:
     yield table(("parameter", "in", "type", "meaning"), parameters)
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
         yield f"Body, `{kind}`: {_type(body.get('schema', {}))}."
+    for status, answer in operation["responses"].items():
+        for kind, content in answer.get("content", {}).items() if status.startswith("2") else ():
+            named = "" if kind == "application/json" else f", `{kind}`"
+            yield f"Answer{named}: {_type(content['schema'])}."
 
 
 def _fields(model: Mapping[str, Any], within: str = "") -> str:
@@ -95,6 +104,8 @@ def _type(schema: Mapping[str, Any], within: str = "") -> str:
     """A type in words, with its bounds; models are links to their sections, whose anchors begin with `within`."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
+        if name in FILES:
+            return f"a [{FILES[name]} file](files.md#{FILES[name]})"
         if "/properties/" in schema["$ref"]:
             return f"as `{name}`"
         return f"[{name}](#{within}{name.lower()})"
@@ -145,7 +156,7 @@ def commands(
 
 def _command(command: click.Command, names: tuple[str, ...]) -> Iterator[str]:
     for full, one in commands(command, names):
-        if isinstance(one, click.Group) and len(full) > 1:
+        if isinstance(one, click.Group) and not one.invoke_without_command and len(full) > 1:
             yield f"## {' '.join(full)}"
             yield _help(one)
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from wormcast.mininet.fabric import AGENTS_APART_MAX, Fabric, FabricError
+from wormcast.mininet.parts import PartError, Parts
 from wormcast.mininet.transfer import transfer
 
 SWITCHES, HOSTS = 40, 80
@@ -62,13 +63,16 @@ def test_the_process_of_all_agents_ends_and_is_started_again(
     for refused in (fabric.kill_agent, fabric.start_agent):
         with pytest.raises(FabricError, match="shares its process"):
             refused(7)
-    with pytest.raises(FabricError, match="is running"):
-        fabric.start_again("h7")
+    parts = Parts(fabric)
+    with pytest.raises(PartError, match="is running"):
+        parts.start(["h7"])
+    with pytest.raises(PartError, match="shares its process with all other agents"):
+        parts.stop(["h7"])
     shared.process.kill()
     shared.process.wait()
     with pytest.raises(FabricError, match="the process of all agents ended"):
         fabric.check_alive()
-    fabric.start_again("h7")
+    parts.start(["h7", "h8"])
     fabric.wait_ready(READY_SECONDS_MAX)
     result = transfer(fabric, "k-binomial", random_file(300_000), 5, RECEIVERS, seconds_max=300)
     assert result.intact

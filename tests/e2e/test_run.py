@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import finsy
@@ -76,11 +76,11 @@ def take_terminal() -> None:
 class Run:
     """One `wormcast up`, with a terminal of its own."""
 
-    def __init__(self, cwd: Path, *arguments: str) -> None:
+    def __init__(self, cwd: Path, *arguments: str, command: Sequence[str] = ("up",)) -> None:
         (cwd / "tmp").mkdir(exist_ok=True)
         self.terminal, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [*UP, *arguments],
+            [programs.find("wormcast"), *command, *arguments],
             cwd=cwd,
             env={**outside(), "TMPDIR": str(cwd / "tmp")},
             stdin=slave,
@@ -162,10 +162,6 @@ def test_fabrics_beside_each_other_and_on_finds_them(start: Callable[..., Run], 
     second.expect("fabric up")
     assert {f.name for f in sandbox.running()} == {"run", "run-2"}
 
-    ambiguous = on("h0", "wormcast", "status")
-    assert ambiguous.returncode == 2
-    assert "--name run " in ambiguous.stderr
-    assert "--name run-2" in ambiguous.stderr
     unknown = on("--name", "nosuch", "h0", "true")
     assert unknown.returncode == 2
     assert "nosuch" in unknown.stderr
@@ -350,11 +346,52 @@ def test_nothing_is_left_however_and_whenever_it_ends(
     run.process.wait(SECONDS_MAX)
     until(lambda: not processes_of(out), "processes are left")
     assert not list((tmp_path / "tmp").iterdir())
+    if end == "SIGINT":
+        assert run.wait() == (0 if "fabric up" in run.text or when == "up" else 130), run.text
+    assert "Traceback" not in run.text
     until(lambda: namespaces() <= spaces, "namespaces are left")
     # And the next one comes up in the same place.
     if when == "up":
         again = start("--out", str(out))
         again.expect("fabric up")
+
+
+@pytest.mark.parametrize("command", [["up"], ["demo", "--size", "1MiB", "--out", "fabric"]])
+def test_ctrl_c_on_the_way_up_is_130(tmp_path: Path, command: list[str]) -> None:
+    run = Run(tmp_path, "--topology", "line:2", command=command)
+    try:
+        run.expect("2 switches" if command == ["up"] else "2 P4 switches")
+        os.write(run.terminal, b"\x03")
+        assert run.wait() == 130, run.text
+        assert "Traceback" not in run.text
+        until(lambda: not processes_of(tmp_path), "processes are left")
+        assert not list(tmp_path.rglob("*.bin"))
+    finally:
+        run.close()
+
+
+def test_nothing_is_left_of_what_never_came_up(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--topology", "none.json")
+    assert run.wait() == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+    run.close()
+
+
+def test_a_switch_that_dies_on_the_way_up_is_told_plainly(start: Callable[..., Run], tmp_path: Path) -> None:
+    out = tmp_path / "fabric"
+    run = start("--out", str(out))
+
+    def killed() -> bool:
+        try:
+            os.kill(daemon(out, "wormcast-switch", "s1-p0"), signal.SIGKILL)
+        except (AssertionError, OSError):
+            return run.process.poll() is not None
+        return True
+
+    until(killed, "no switch")
+    assert run.wait() == 1, run.text
+    assert "wormcast: switch s1 ended (SIGKILL): see " in run.text
+    assert "Traceback" not in run.text
 
 
 def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> None:
@@ -379,7 +416,22 @@ def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> 
         (["--name", "a/b"], "name 'a/b' is not 1 to 64 letters"),
         (["--rest", "localhost"], "--rest 'localhost' is not ADDRESS:PORT with a port from 1 to 65535"),
         (["--p4runtime", "127.0.0.1:65535"], "2 switches need ports up to 65536"),
-        (["--", "h9", "true"], "host 'h9' is not one of: h0, h1"),
+        (["--", "h9", "true"], "'h9' is neither a host (h0, h1) nor start, stop, cut or mend"),
+        (
+            ["--impair", "delay=x"],
+            "impairment 'delay=x' is not a time with the unit us, ms or s, at most 3600s",
+        ),
+        (["--impair", "rate=9"], "impairment 'rate=9' is not a rate with the unit kbit, mbit or gbit"),
+        (["--switch", "bmv2", "--impair", "loss=0.1"], "impairments 'loss=0.1' are wormcast-switch's own"),
+        (["--seed", "-1"], "-1 is not in the range 0<=x<=4294967295"),
+        (["--out", "/etc/passwd"], "Error: /etc/passwd is a file; --out names a directory"),
+        (["--out", "/etc/passwd/x"], "Error: /etc/passwd is a file; --out names a directory"),
+        (
+            ["--out", "/proc/x"],
+            "cannot make the directory /proc/x: No such file or directory; --out names another",
+        ),
+        (["--topology", "/etc"], "topology /etc is a directory; name a file in it"),
+        (["--rest", "no-such-host.invalid:80"], "REST cannot listen at no-such-host.invalid:80: "),
         (["--", "h0"], "no command for h0"),
     ],
 )

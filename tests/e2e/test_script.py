@@ -150,6 +150,7 @@ net.start()
         tmp_path,
     )
     assert done.returncode == 1
-    assert "s1 has ended" in done.stderr
+    assert "*** s1 has ended" in done.stderr
+    assert "Traceback" not in done.stderr
     assert "--no-such-option" in done.stderr
     assert "left:" not in done.stdout

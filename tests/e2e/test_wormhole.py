@@ -85,7 +85,16 @@ def worms(network: Network) -> Json:
     topology = network.directory / "net.json"
     topology.write_text(json.dumps(network.topology))
     where = ["--thrift", network.thrift] if network.kind == "bmv2" else ["--p4runtime", network.p4runtime]
-    command = [sys.executable, "-m", "wormcast.cli.main", "worms", "--topology", str(topology), *where]
+    command = [
+        sys.executable,
+        "-m",
+        "wormcast.cli.main",
+        "worms",
+        "--topology",
+        str(topology),
+        *where,
+        "--json",
+    ]
     with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             network.run(0.05)

@@ -64,7 +64,7 @@ def test_send_to_a_group_that_is_not_there(fabric: Fabric, tmp_path: Path) -> No
     file = tmp_path / "x"
     file.write_bytes(b"x")
     result = fabric.run(0, ["wormcast", "send", str(file), "--group", "77"])
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "77" in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from test_controller_cli import Shell, fabric, shell  # noqa: F401 - fixtures
 
-PROGRAM = "import sys; sys.argv[0] = 'wormcast'; from wormcast.cli.main import main; main()"
+PROGRAM = "import sys; sys.argv[0] = 'wormcast'; from wormcast.cli.start import main; main()"
 
 
 def offered(at: Shell, name: str, *words: str) -> set[str]:
@@ -61,6 +61,33 @@ def test_without_a_fabric_it_is_silent_and_knows_the_rest(shell: Shell, name: st
     assert "torus" in offered(shell, name, "verify", "--topology", "tor")
     assert "k-binomial" in offered(shell, name, "group", "plan", "--topology", "torus:3", "--scheme", "k-")
     assert "cut-through" in offered(shell, name, "verify", "--topology", "torus:3", "--forwarding", "cut")
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_options_topologies_and_schemes_of_fabrics(shell: Shell, name: str) -> None:  # noqa: F811
+    assert {"testbed", "torus", "line", "net.json"} <= offered_with_file(shell, name, "up", "--topology", "")
+    assert offered(shell, name, "demo", "--topology", "tor") == {"torus"}
+    assert {"circuit", "k-binomial", "auto"} <= offered(shell, name, "demo", "--schemes", "")
+    assert offered(shell, name, "demo", "--schemes", "tree,k-") == {"tree,k-binomial"}
+    assert "tree,tree" not in offered(shell, name, "demo", "--schemes", "tree,t")
+    assert offered(shell, name, "up", "st") == {"start", "stop"}
+    assert {"--name", "--out", "--json"} <= offered(shell, name, "up", "stop", "--")
+    # What is typed for a host is known without a fabric too.
+    on = ("on", "h0", "wormcast")
+    assert "group" in offered(shell, name, *on, "gr")
+    assert {"--scheme", "--name"} <= offered(shell, name, *on, "group", "create", "--")
+    assert "k-binomial" in offered(shell, name, *on, "group", "create", "--scheme", "k")
+    assert "rrmit" in offered(shell, name, *on, "routing", "set", "r")
+    assert offered(shell, name, "on", "h0", "wormc") == {"wormcast"}
+
+
+def offered_with_file(at: Shell, name: str, *words: str) -> set[str]:
+    """Completions in a directory with a file and a hidden one."""
+    for file in ("net.json", ".hidden"):
+        (at.directory / file).write_text("")
+    found = offered(at, name, *words)
+    assert ".hidden" not in found
+    return found
 
 
 def test_the_script_works_in_bash(shell: Shell, tmp_path: Path) -> None:  # noqa: F811

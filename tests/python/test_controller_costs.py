@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import httpx
+from click.testing import CliRunner
 from controller_lab.small import all_take_part, with_rest
 from wormcast import routing
+from wormcast.cli.main import main
 from wormcast.network.ids import Epoch
 from wormcast.reconcile.controller import Controller
 
@@ -56,3 +61,14 @@ def test_the_lambda_of_postal_follows_from_the_costs_unless_it_is_given() -> Non
         assert after >= before + 8
 
     with_rest(test)
+
+
+def test_data_is_json_where_that_is_asked_for(tmp_path: Path) -> None:
+    """Also where standard output is no terminal, as here."""
+    plain = CliRunner().invoke(main, ["costs", "--costs", "nic"])
+    assert plain.exit_code == 0
+    assert plain.stdout.startswith("costs of nic\ncost ")
+    asked = CliRunner().invoke(main, ["costs", "--costs", "nic", "--json"])
+    file = tmp_path / "costs.json"
+    assert CliRunner().invoke(main, ["costs", "--costs", "nic", "-o", str(file)]).stdout == ""
+    assert json.loads(asked.stdout) == json.loads(file.read_text()) == routing.costs("nic")

@@ -17,9 +17,9 @@ from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.agentrpc import agent_pb2
-from wormcast.cli.controller import EXIT_START
 from wormcast.cli.main import main
 from wormcast.discovery.transit import CALM_S, TransitLoad
+from wormcast.exits import Exit
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Link
@@ -302,10 +302,10 @@ def test_what_cannot_be_is_refused(body: dict[str, Any], said: str, query: str) 
 def test_options_of_the_controller_are_refused_before_it_starts(tmp_path: Path) -> None:
     base = ["controller", "run", "--state", str(tmp_path / "s.db"), "--listen", "unix:/nowhere/x"]
     code, out, error = run_cli(*base, "--algorithm", "fastest")
-    assert code == EXIT_START
+    assert code == Exit.CANNOT_START
     assert all(name in error for name in ALGORITHMS), out
     code, _, error = run_cli(*base, "--algorithm", "pit", "--balanced")
-    assert code == EXIT_START
+    assert code == Exit.CANNOT_START
     assert "balanced for osud and tree-only, not for pit" in error
     with pytest.raises(RoutingError):
         Routing("osud", SwitchId(-1))

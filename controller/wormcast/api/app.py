@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from wormcast import __version__
-from wormcast.api import failures, views
+from wormcast.api import failures, openapi, views
 from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
 from wormcast.api.counters import show_counters
 from wormcast.api.guard_routes import serve_guard
@@ -80,6 +80,7 @@ GroupKey = Annotated[str, Path(description="group id or name")]
 HostKey = Annotated[str, Path(description="host id or name")]
 
 
+OPENAPI_PATH = "/v1/openapi.json"
 VERIFY_PATH = "/v1/verify"
 PLAN_PATH = "/v1/plan"
 
@@ -102,7 +103,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
         title="Wormcast",
         version=__version__,
         description=DESCRIPTION,
-        openapi_url="/v1/openapi.json",
+        openapi_url=OPENAPI_PATH,
         docs_url=None,  # its pages come from elsewhere
         redoc_url=None,
         responses={
@@ -121,7 +122,22 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     _serve_watching(app, controller, pool)
     serve_traces(app, controller)
     serve_lag(app, controller)
+    _serve_index(app)
+    openapi.describe(app)
     return app
+
+
+def _serve_index(app: FastAPI) -> None:
+    @app.get("/v1", tags=["watching"], summary="Where the API is: links to all that can be read")
+    async def get_index() -> dict[str, Any]:
+        readable = [path for path, methods in app.openapi()["paths"].items() if "get" in methods]
+        named = {path.removeprefix("/v1/"): path for path in sorted(readable) if path != "/v1"}
+        return {
+            "version": __version__,
+            "description": OPENAPI_PATH,
+            "links": {name: path for name, path in named.items() if "{" not in path},
+            "templates": {name: path for name, path in named.items() if "{" in path},
+        }
 
 
 def _serve_network(app: FastAPI, controller: Controller) -> None:
@@ -375,7 +391,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         openapi_extra={
             "requestBody": {
                 "required": True,
-                "content": {CONTENT_TYPE: {"schema": VerifyBody.model_json_schema()}},
+                "content": {CONTENT_TYPE: {"schema": openapi.reference(VerifyBody)}},
             }
         },
     )
@@ -389,7 +405,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         openapi_extra={
             "requestBody": {
                 "required": True,
-                "content": {CONTENT_TYPE: {"schema": PlanBody.model_json_schema()}},
+                "content": {CONTENT_TYPE: {"schema": openapi.reference(PlanBody)}},
             }
         },
     )

@@ -12,6 +12,7 @@ from wormcast_planner import ALGORITHM_DEFAULT, CLASS_D_MODES, SWITCH_ID_MAX, Ro
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.source import complete_algorithm
 from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AFTER_S
+from wormcast.exits import Exit
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import SWITCHINGS, Switching
@@ -20,8 +21,6 @@ from wormcast.p4rt.programs import PROGRAMS, V1MODEL
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"
 STATE_DEFAULT = "/var/lib/wormcast/controller.db"
-EXIT_START = 78
-"""It cannot start as told (EX_CONFIG of sysexits.h)."""
 
 
 @click.group(cls=Commands)
@@ -169,7 +168,7 @@ def run(
     try:
         access = SocketAccess.parse(socket_mode, socket_group)
     except AccessError as error:
-        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
+        raise Refusal(str(error), code="cannot-start", exit_code=Exit.CANNOT_START) from error
     options = Options(
         switches,
         agents,
@@ -188,7 +187,7 @@ def run(
     try:
         serve(options)
     except StartError as error:
-        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
+        raise Refusal(str(error), code="cannot-start", exit_code=Exit.CANNOT_START) from error
 
 
 def _routing(algorithm: str | None, root: int | None, balanced: bool) -> Routing | None:
@@ -198,4 +197,4 @@ def _routing(algorithm: str | None, root: int | None, balanced: bool) -> Routing
     try:
         return Routing(algorithm or ALGORITHM_DEFAULT, None if root is None else SwitchId(root), balanced)
     except RoutingError as error:
-        raise Refusal(str(error), code="cannot-start", exit_code=EXIT_START) from error
+        raise Refusal(str(error), code="cannot-start", exit_code=Exit.CANNOT_START) from error

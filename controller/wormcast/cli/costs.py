@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from wormcast import routing
 from wormcast.cli.completion import complete_hosts
 from wormcast.cli.files import planned, read_json, write_text
-from wormcast.cli.refusal import Commands, Refusal
+from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table
 from wormcast.client import SOCKET_DEFAULT, SOCKET_VARIABLE, AgentError
 
@@ -77,14 +77,21 @@ def auto_options(command: F) -> F:
 
 @click.group(cls=Commands, invoke_without_command=True)
 @costs_option
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, which is the default.")
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write a costs file: JSON."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, as --costs takes it from a file.")
 @click.pass_context
-def costs(context: click.Context, costs: Any, output: Path | None, as_json: bool) -> None:  # noqa: ARG001
+def costs(context: click.Context, costs: Any, output: Path | None, as_json: bool) -> None:
     """Print the costs of hosts, links and switches that scheme `auto` uses on files; show or set those of the
     running fabric."""
-    if context.invoked_subcommand is None:
-        write_text(routing.to_text(planned(lambda: routing.costs(costs or "agents"))), output)
+    if context.invoked_subcommand is not None:
+        return
+    value = planned(lambda: routing.costs(costs or "agents"))
+    if as_json or output is not None:
+        write_text(routing.to_text(value), output)
+    else:
+        _show(value, False, f"costs of {value['set']}")
 
 
 @costs.command()
@@ -129,11 +136,12 @@ def measure(
     traffic meanwhile makes the costs higher than they are.
     """
     from wormcast.cli import measuring
+    from wormcast.cli.transfer import fail
 
     try:
         answer = measuring.measure(api, socket, most, members, dry_run=dry_run, quiet=False)
     except AgentError as error:
-        raise Refusal(str(error), code="agent", exit_code=1) from error
+        fail(error)
     if as_json:
         print_json(answer)
         return
@@ -180,9 +188,9 @@ def _show_measured(answer: dict[str, Any]) -> None:
     )
 
 
-def _show(value: dict[str, Any], as_json: bool) -> None:
+def _show(value: dict[str, Any], as_json: bool, title: str = "costs of the fabric") -> None:
     if as_json:
         print_json(value)
         return
     rows = [[name, number] for name, number in value.items() if not isinstance(number, dict | list)]
-    print_table("costs of the fabric", ["cost", "value"], rows)
+    print_table(title, ["cost", "value"], rows)

@@ -24,7 +24,7 @@ _MADE_BY = {
     "routes": "wormcast route --topology FILE --json",
     "group": "wormcast group plan --topology FILE --json",
     "verify": "wormcast verify --topology FILE --json",
-    "costs": "wormcast costs",
+    "costs": "wormcast costs --json",
     "tables": "wormcast verify --p4runtime SWITCHES --save-tables FILE",
 }
 

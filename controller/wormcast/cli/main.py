@@ -12,6 +12,7 @@ import click
 
 from wormcast import __version__
 from wormcast.cli.refusal import Commands, Refusal, describe, show, wants_json
+from wormcast.exits import Exit
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class LazyGroup(Commands):
             refusal = describe(error)
             show(refusal, wants_json(arguments))
             sys.exit(refusal.exit_code)
-        sys.exit(result if isinstance(result, int) else 0)
+        sys.exit(result if isinstance(result, int) else Exit.DONE)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """All names, in the order of the help text."""
@@ -87,7 +88,6 @@ class LazyGroup(Commands):
             raise Refusal(
                 f"'{cmd_name}' is not available in this installation: {error}; the other commands are",
                 code="unsupported",
-                exit_code=1,
             ) from error
         assert isinstance(command, click.Command)
         return command

@@ -24,9 +24,12 @@ def mtu_problems() -> list[str]:
 
 def hint(variable: str) -> str:
     """The end of a sentence, or nothing. `variable`: of the environment, set on the hosts of fabrics."""
-    from wormcast.mininet import sandbox
+    from wormcast.mininet import choice, sandbox
 
-    if os.environ.get(variable) or not (names := [fabric.name for fabric in sandbox.running()]):
+    if os.environ.get(variable):
         return ""
-    which = f" --name {names[0]}" if len(names) > 1 else ""
-    return f"; the fabric {names[0]!r} runs here: put `wormcast on{which} h0` before the command"
+    try:
+        newest = choice.choose(sandbox.running(), None, None, os.environ)[-1]
+    except choice.NotFound:
+        return ""
+    return f"; the fabric {newest.name!r} runs here: put `wormcast on h0` before the command"

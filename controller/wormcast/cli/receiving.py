@@ -31,9 +31,8 @@ from wormcast.client import (
     RefusedError,
 )
 from wormcast.client.files import FileDecoder, FileFormatError, other_names
+from wormcast.exits import Exit
 
-EXIT_INCOMPLETE = 3
-EXIT_TIMEOUT = 4
 _PARTIAL_PREFIX = ".wormcast-"
 
 
@@ -83,11 +82,11 @@ def receive_files(
                 if event is None:
                     session.give_up()
                     click.echo(f"wormcast: nothing has come for {timeout_s:g} s", err=True)
-                    return EXIT_TIMEOUT if count is not None else session.exit_status()
+                    return Exit.TIMEOUT if count is not None else session.exit_status()
                 session.take(event)
         except KeyboardInterrupt:
             session.give_up()
-            return 130
+            return Exit.INTERRUPTED
         except BaseException:
             session.drop_partial_files()
             raise
@@ -108,7 +107,7 @@ class _Session:
 
     def exit_status(self) -> int:
         """0 if every file came through."""
-        return EXIT_INCOMPLETE if self._failed else 0
+        return Exit.INCOMPLETE if self._failed else Exit.DONE
 
     def take(self, event: MessageBegin | MessageData | MessageEnd | MessageLost) -> None:
         """Handles an event; trouble with one file does not end the session."""

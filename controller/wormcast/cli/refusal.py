@@ -14,10 +14,8 @@ from typing import IO, Any
 
 import click
 
-EXIT_REFUSED = 2
-"""Refused, or the options were wrong."""
-EXIT_BUG = 70
-"""A mistake of this program (EX_SOFTWARE of sysexits.h)."""
+from wormcast.exits import Exit
+
 CHOICES_MAX = 16
 """Choices named in full; of more only those nearest to what was given are."""
 JSON_OPTION = "--json"
@@ -28,7 +26,7 @@ _FIELDS = ("value", "bound", "choices")
 class Refusal(click.ClickException):
     """Something is refused; the message says what, why and what would do."""
 
-    exit_code: int = EXIT_REFUSED  # type: ignore[misc]
+    exit_code: int = Exit.REFUSED  # type: ignore[misc]
 
     def __init__(
         self,
@@ -37,7 +35,7 @@ class Refusal(click.ClickException):
         code: str = "refused",
         line: int | None = None,
         column: int | None = None,
-        exit_code: int = EXIT_REFUSED,
+        exit_code: int = Exit.REFUSED,
         **more: Any,
     ) -> None:
         """`more`: value, bound, choices."""
@@ -87,14 +85,14 @@ def describe(error: BaseException) -> Refusal | click.ClickException:
     if isinstance(error, click.ClickException):
         return error
     if isinstance(error, click.Abort):
-        return Refusal("interrupted", code="interrupted", exit_code=1)
+        return Refusal("interrupted", code="interrupted", exit_code=Exit.INTERRUPTED)
     if isinstance(error, RecursionError):
         return Refusal("the input is nested too deeply", code="syntax")
     if isinstance(error, OSError):
         return Refusal(explain_os(error), code="cannot-read")
     kind = type(error).__name__
     return Refusal(
-        f"wormcast has a bug: {kind}: {error} ({_place(error)})", code="internal", exit_code=EXIT_BUG
+        f"wormcast has a bug: {kind}: {error} ({_place(error)})", code="internal", exit_code=Exit.BUG
     )
 
 

@@ -14,12 +14,11 @@ from urllib.parse import quote, urlencode, urlsplit
 import click
 
 from wormcast.cli.refusal import Refusal
+from wormcast.exits import Exit
 
 API_ENVIRONMENT = "WORMCAST_API"
 API_DEFAULT = "http://127.0.0.1:8080"
 TIMEOUT_S = 10.0
-EXIT_UNAVAILABLE = 69
-"""The controller cannot be reached (EX_UNAVAILABLE of sysexits.h)."""
 
 STATUS_CODES = {400: "syntax", 404: "not-found", 409: "conflict", 413: "too-large", 507: "no-room"}
 """Codes of refusals, of controllers that give none."""
@@ -42,7 +41,7 @@ class Unavailable(Refusal):
     """No controller answers."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, code="unavailable", exit_code=EXIT_UNAVAILABLE)
+        super().__init__(message, code="unavailable", exit_code=Exit.UNAVAILABLE)
 
 
 class _UnixConnection(http.client.HTTPConnection):

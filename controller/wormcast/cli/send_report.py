@@ -12,9 +12,7 @@ from rich.table import Table
 
 from wormcast.cli.refusal import Refusal, show
 from wormcast.client import MemberState, Sender
-
-EXIT_INCOMPLETE = 3
-EXIT_TIMEOUT = 4
+from wormcast.exits import Exit
 
 _WORDS = {
     "delivered": "[green]has it, checked[/]",
@@ -79,7 +77,7 @@ def report_outcome(
         Console().print(
             f"{count} bytes in {seconds:.2f} s, {rate:.1f} Mb/s, {retransmissions} retransmissions"
         )
-    return EXIT_INCOMPLETE if failed else 0
+    return Exit.INCOMPLETE if failed else Exit.DONE
 
 
 def report_timeout(
@@ -103,7 +101,7 @@ def report_timeout(
     if sender is None:
         leftover = "cancelled"
         text += "; nothing was sent"
-    refusal = Refusal(text, code="timeout", exit_code=EXIT_TIMEOUT)
+    refusal = Refusal(text, code="timeout", exit_code=Exit.TIMEOUT)
     if as_json:
         report: dict[str, Any] = {
             "name": name,

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, Transfe
 from rich.progress import Progress as ProgressBars
 
 from wormcast.cli.content import Content, open_content
-from wormcast.cli.send_report import EXIT_TIMEOUT, Outcome, report_outcome, report_timeout
+from wormcast.cli.send_report import Outcome, report_outcome, report_timeout
 from wormcast.client import (
     Agent,
     AgentError,
@@ -26,6 +26,7 @@ from wormcast.client import (
     Sender,
 )
 from wormcast.client.files import encode_file_start, safe_file_name
+from wormcast.exits import Exit
 
 _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""
@@ -71,12 +72,12 @@ def send_file(
             if known is None:
                 display.close()
                 report_timeout(state.shown, timeout_s, state.sender, [], "unknown", str(error), as_json)
-                return EXIT_TIMEOUT
+                return Exit.TIMEOUT
             members, leftover = known
             if leftover == "cancelled" or any(m.state in ("unconfirmed", "pending") for m in members):
                 display.close()
                 report_timeout(state.shown, timeout_s, state.sender, members, leftover, str(error), as_json)
-                return EXIT_TIMEOUT
+                return Exit.TIMEOUT
             outcome = Outcome(state.message, members)
         display.finish()
     assert state.sender is not None

@@ -291,10 +291,10 @@ def complete_topology(
 ) -> list[CompletionItem]:
     """Kinds, and files; where no kind fits, as the shell completes them."""
     names = [kind.split(":")[0] for kind in routing.kinds()]
-    kinds = [name for name in names if incomplete and name.startswith(incomplete)]
+    kinds = [name for name in names if name.startswith(incomplete)]
     if not kinds:
         return [CompletionItem(incomplete, type="file")]
-    files = sorted(path.name for path in Path().glob(f"{incomplete}*"))
+    files = sorted(path.name for path in Path().glob(f"{incomplete}*") if path.name[0] != ".")
     return [CompletionItem(name) for name in [*kinds, *files]]
 
 

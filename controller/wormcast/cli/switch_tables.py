@@ -11,8 +11,8 @@ import finsy
 
 from wormcast.cli.files import Json
 from wormcast.cli.refusal import Refusal
-from wormcast.cli.rest import EXIT_UNAVAILABLE
 from wormcast.cli.service import StartError, read_configuration
+from wormcast.exits import Exit
 from wormcast.p4rt.forwarding_tables import (
     GROUPS_TABLE,
     SwitchEntities,
@@ -117,7 +117,7 @@ async def _read_all(
             found = await asyncio.gather(*map(read, numbers), return_exceptions=True)
     except TimeoutError:
         text = f"the switches did not answer within {READ_SECONDS_MAX:g} s"
-        raise Refusal(text, code="unavailable", exit_code=EXIT_UNAVAILABLE) from None
+        raise Refusal(text, code="unavailable", exit_code=Exit.UNAVAILABLE) from None
     # Of several that fail always the same one is told.
     read_by_name: dict[str, SwitchEntities] = {}
     for number, entities in zip(numbers, found, strict=True):
@@ -128,4 +128,4 @@ async def _read_all(
 
 
 def _unreachable(name: Any, address: str, reason: str) -> Refusal:
-    return Refusal(f"switch {name} at {address}: {reason}", code="unavailable", exit_code=EXIT_UNAVAILABLE)
+    return Refusal(f"switch {name} at {address}: {reason}", code="unavailable", exit_code=Exit.UNAVAILABLE)

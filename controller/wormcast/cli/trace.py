@@ -14,14 +14,13 @@ from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table
 from wormcast.decimal import read_decimal
+from wormcast.exits import Exit
 
 Json = dict[str, Any]
 POLL_S = 0.1
 PROGRESS_S = 2.0
 SECONDS_DEFAULT = 10.0
 SECONDS_MAX = 60.0
-EXIT_LOST = 1
-"""Something did not come back in time."""
 
 
 def _key(value: str) -> int | str:
@@ -97,10 +96,10 @@ def trace(
     if found["errors"]:
         first = found["errors"][0]
         raise Refusal(
-            f"host {first['host']} traces nothing: {first['error']}", code="refused", exit_code=EXIT_LOST
+            f"host {first['host']} traces nothing: {first['error']}", code="refused", exit_code=Exit.NO
         )
     if not found["complete"]:
-        sys.exit(EXIT_LOST)
+        sys.exit(Exit.NO)
 
 
 def _await(client: Client, found: Json, timeout: float) -> Json:

@@ -20,19 +20,24 @@ from wormcast.client import (
     Agent,
     AgentError,
     AgentGoneError,
+    AgentProtocolError,
     AgentTimeoutError,
     AgentUnavailableError,
+    HandleClosedError,
 )
 from wormcast.decimal import read_decimal
+from wormcast.exits import Exit
 
-EXIT_ERROR = 1
 SECONDS_MAX = 86_400 * 365
 """Of a time limit."""
-CODES: dict[type[Exception], str] = {
-    AgentUnavailableError: "unavailable",
-    AgentGoneError: "agent-gone",
-    AgentTimeoutError: "timeout",
+CODES: dict[type[Exception], tuple[str, Exit]] = {
+    AgentUnavailableError: ("unavailable", Exit.UNAVAILABLE),
+    AgentGoneError: ("agent-gone", Exit.UNAVAILABLE),
+    AgentProtocolError: ("agent", Exit.UNAVAILABLE),
+    AgentTimeoutError: ("timeout", Exit.TIMEOUT),
+    HandleClosedError: ("agent", Exit.NO),
 }
+"""What a refusal is called, and how the command ends; what is not here the agent refuses."""
 
 socket_option = click.option(
     "--socket",
@@ -81,11 +86,12 @@ def send(
 
     \b
     Exit status:
-    0  every member has the file and has checked it
-    1  any other error
-    2  the options are wrong
-    3  some members failed; they are listed, the others have the file
-    4  --timeout passed
+    0   every member has the file and has checked it
+    1   the group was deleted meanwhile
+    2   the options, the file or the group is refused
+    3   some members failed; they are listed, the others have the file
+    4   --timeout passed
+    69  no agent, or it is gone
     """
     from wormcast.cli.sending import send_file
 
@@ -142,11 +148,12 @@ def recv(
 
     \b
     Exit status:
-    0  all files were received
-    1  any other error
-    2  the options are wrong
-    3  some files were not received
-    4  --timeout passed before --count files were received
+    0   all files were received
+    1   the group was deleted meanwhile
+    2   the options, the directory or the group is refused
+    3   some files were not received
+    4   --timeout passed before --count files were received
+    69  no agent, or it is gone
     """
     from wormcast.cli.receiving import FileSettings, receive_files
 
@@ -194,14 +201,14 @@ def parse_group(text: str) -> int | str:
 
 
 def fail(error: Exception) -> NoReturn:
-    """Says what went wrong and ends with status 1."""
+    """Says what went wrong, as a refusal."""
     choices = getattr(error, "choices", None) or None
     if isinstance(error, OSError):
-        raise Refusal(explain_os(error), code="cannot-read", exit_code=EXIT_ERROR) from error
-    code = getattr(error, "code", None) or CODES.get(type(error), "agent")
+        raise Refusal(explain_os(error), code="cannot-read") from error
+    code, exit_code = CODES.get(type(error), (getattr(error, "code", None) or "agent", Exit.REFUSED))
     text = str(error)
     if isinstance(error, AgentUnavailableError):
         from wormcast.cli import nearby
 
         text += nearby.hint(SOCKET_VARIABLE)
-    raise Refusal(text, code=code.replace("_", "-"), exit_code=EXIT_ERROR, choices=choices) from error
+    raise Refusal(text, code=code.replace("_", "-"), exit_code=exit_code, choices=choices) from error

@@ -33,8 +33,7 @@ from wormcast.cli.source import (
     complete_algorithm,
     source_options,
 )
-
-EXIT_DEADLOCK = 1
+from wormcast.exits import Exit
 
 BRANCHING = """What the other branches of a worm do while one is blocked. independent: they go on
 (packet mode). coupled or A: they stop and keep their channels. interrupted or B: they give
@@ -143,7 +142,7 @@ def verify(
     for_people = output is None and not as_json and sys.stdout.isatty()
     write_text(_explain(answer) if for_people else routing.to_text(answer), output)
     if not is_good(answer):
-        context.exit(EXIT_DEADLOCK)
+        context.exit(Exit.NO)
 
 
 def _picture(answer: Json, as_png: bool) -> bytes:

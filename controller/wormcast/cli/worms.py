@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,14 +11,14 @@ import finsy
 
 from wormcast.cli.files import Json
 from wormcast.cli.refusal import Refusal
-from wormcast.cli.rest import EXIT_UNAVAILABLE, print_json
+from wormcast.cli.rest import print_json
 from wormcast.cli.source import FileSource, complete_topology
 from wormcast.cli.switch_tables import places_of
+from wormcast.exits import Exit
 from wormcast.p4rt.registers import RegisterError, read_registers, read_registers_thrift
 from wormcast.routing.held import REGISTERS, Channel, channels_of, explain_held, find_stuck, held_json
 from wormcast.wire import RECIRCULATE_PORT
 
-EXIT_STUCK = 1
 READ_SECONDS_MAX = 60.0
 """For all switches together."""
 BETWEEN_DEFAULT_S, BETWEEN_MAX_S = 1.0, 60.0
@@ -56,7 +55,7 @@ BETWEEN_DEFAULT_S, BETWEEN_MAX_S = 1.0, 60.0
     show_default=True,
     help="Between the two readings in which nothing must have moved.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, also to a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
 def worms(
     context: click.Context,
@@ -88,12 +87,12 @@ def worms(
     places = places_of(given, device_id, network)
     before, after = asyncio.run(_read_twice(places, network, thrift is not None, seconds))
     answer = held_json(after, find_stuck(before, after))
-    if as_json or not sys.stdout.isatty():
+    if as_json:
         print_json(answer)
     else:
         click.echo(explain_held(answer, network), nl=False)
     if answer["stuck"]:
-        context.exit(EXIT_STUCK)
+        context.exit(Exit.NO)
 
 
 Places = Mapping[int, tuple[str, int]]
@@ -135,7 +134,7 @@ async def read_channels(places: Places, topology: Json, over_thrift: bool) -> li
             found: list[Any] = await asyncio.gather(*map(read_one, numbers), return_exceptions=True)
     except TimeoutError:
         text = f"the switches did not answer within {READ_SECONDS_MAX:g} s"
-        raise Refusal(text, code="unavailable", exit_code=EXIT_UNAVAILABLE) from None
+        raise Refusal(text, code="unavailable", exit_code=Exit.UNAVAILABLE) from None
     # Of several that fail always the same one is told.
     for one in found:
         if isinstance(one, BaseException):
@@ -145,4 +144,4 @@ async def read_channels(places: Places, topology: Json, over_thrift: bool) -> li
 
 def _unavailable(name: str, address: str, reason: str) -> Refusal:
     text = f"switch {name} at {address}: {reason}"
-    return Refusal(text, code="unavailable", exit_code=EXIT_UNAVAILABLE)
+    return Refusal(text, code="unavailable", exit_code=Exit.UNAVAILABLE)

@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import secrets
-import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,9 @@ from rich.progress import (
 from rich.table import Table
 from wormcast_planner import needs_grid
 
+from wormcast.exits import Exit
 from wormcast.mininet import sandbox
+from wormcast.mininet.choice import name_all
 from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 
 DEFAULTS = {
@@ -93,7 +94,7 @@ def run(wanted: Wanted) -> int:
     Raises `SandboxError`, ValueError, OSError for what was asked for wrongly.
     """
     if sandbox.inside():
-        sandbox.prepare(lambda: sandbox.leave(128 + signal.SIGINT))
+        sandbox.prepare(lambda: sandbox.leave(Exit.INTERRUPTED))
         return serve(wanted, Console())
     sandbox.check_machine()
     out = wanted.out.resolve()
@@ -110,7 +111,7 @@ def serve(wanted: Wanted, console: Console) -> int:
     defaults = DEFAULTS[wanted.switch]
     rate = fabrics.parse_rate_mbps(wanted.rate or defaults["rate"])
     mtus = fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu)
-    impair = fabrics.parse_impair(wanted.impair)
+    impair = fabrics.parse_impair(wanted.impair, wanted.switch)
     topology = topologies.load_topology(wanted.topology, wanted.seed)
     job = make_job(wanted, topology, wanted.size or defaults["size"])
     settings = fabrics.Options(
@@ -135,7 +136,7 @@ def serve(wanted: Wanted, console: Console) -> int:
             results = [send(fabric, job, scheme, console) for scheme in job.schemes]
     except fabrics.FabricError as error:
         console.print(f"[red]demo:[/] {error}", highlight=False)
-        return 1
+        return Exit.NO
     finally:
         if wanted.file is None:
             job.file.unlink(missing_ok=True)
@@ -155,7 +156,7 @@ def serve(wanted: Wanted, console: Console) -> int:
     console.print(table(results))
     report.write(job.out, topology, facts, results)
     console.print(f"report: {os.path.relpath(job.out / 'report.md')}, report.json and pictures beside it")
-    return 0 if all(result.intact for result in results) else 1
+    return Exit.DONE if all(result.intact for result in results) else Exit.NO
 
 
 def make_job(wanted: Wanted, topology: dict[str, Any], size: str) -> Job:
@@ -163,7 +164,12 @@ def make_job(wanted: Wanted, topology: dict[str, Any], size: str) -> Job:
     schemes = choose_schemes(wanted.schemes, wanted.topology, "grid" in topology)
     hosts = [host["id"] for host in topology["hosts"]]
     if wanted.source not in hosts:
-        raise ValueError(f"source {wanted.source} is not a host; there are {hosts}")
+        known = name_all([str(host) for host in hosts])
+        raise ValueError(f"source {wanted.source} is not the id of a host; there are {known}")
+    if wanted.cut and not topology["links"]:
+        raise ValueError(f"topology {wanted.topology} has no link between switches; there is none to cut")
+    if wanted.file is not None and wanted.size is not None:
+        raise ValueError("--size is of random bytes; leave it out with --file")
     if len(hosts) < 2:
         raise ValueError(f"topology {wanted.topology} has {len(hosts)} host(s); a transfer needs 2 or more")
     out = wanted.out.resolve()

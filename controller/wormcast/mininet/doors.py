@@ -42,6 +42,11 @@ def parse_address(option: str, text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def show(host: str, port: int) -> str:
+    """An address as a URL of it has it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def open_doors(rest: str | None, p4runtime: str | None, switches: Sequence[str]) -> list[Door]:
     """Listening sockets for REST at `rest`, and for each switch in turn at `p4runtime` and the ports above.
 
@@ -64,7 +69,7 @@ def open_doors(rest: str | None, p4runtime: str | None, switches: Sequence[str])
         except OSError as error:
             what = "REST" if name == "rest" else f"P4Runtime of {name}"
             raise DoorError(
-                f"{what} cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}"
+                f"{what} cannot listen at {show(host, port)}: {str(error.strerror).partition(' (')[0]}"
             ) from None
         doors.append(Door(name, listener.detach()))
     return doors

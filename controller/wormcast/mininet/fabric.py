@@ -8,9 +8,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -19,7 +19,7 @@ import httpx
 from mininet.net import Mininet
 
 from wormcast.client import Agent, AgentError
-from wormcast.mininet import programs, sandbox
+from wormcast.mininet import programs, sandbox, wiring
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
 from wormcast.mininet.nodes import MadeHost, MadeSwitch, SharedAgents, SharedSwitches, stop_process
 from wormcast.mininet.options import Options as Options
@@ -43,6 +43,8 @@ READY_SECONDS_MAX = 600.0
 PLAN_SECONDS_MAX = 120.0
 API_SECONDS_MAX = 120.0
 API_ANSWER_SECONDS_MAX = 120.0
+CONTROL = "control.sock"
+"""Of `run_directory`: what takes requests from other terminals."""
 # Above so many, one process runs all of them: what a process needs by itself would add up.
 SWITCHES_APART_MAX = 32
 AGENTS_APART_MAX = 64
@@ -51,6 +53,10 @@ NAMED_MAX = 8
 
 class FabricError(RuntimeError):
     """The fabric did not come up, or something in it ended; the text names the log to read."""
+
+
+class NoAnswer(FabricError):
+    """The controller runs and has not answered a request."""
 
 
 class Fabric:
@@ -78,6 +84,8 @@ class Fabric:
         self.shared_agents: SharedAgents | None = None
         self.controller: subprocess.Popen[bytes] | None = None
         self.open_logs: list[IO[bytes]] = []
+        self.changing = threading.Lock()
+        """Held by who starts or stops a daemon, and by who looks which have ended."""
         self.api = httpx.Client(
             base_url="http://controller/v1",
             transport=httpx.HTTPTransport(uds=str(self.run_directory / "api.sock")),
@@ -301,27 +309,6 @@ class Fabric:
             if process is not None and process.poll() is not None
         }
 
-    def start_again(self, name: str) -> None:
-        """Start a daemon that has ended: "h3", "s1" or "controller". Raises `FabricError`."""
-        hosts = {f"h{n}": n for n in self.hosts}
-        switches = {f"s{n}": n for n in self.switches}
-        process: subprocess.Popen[bytes] | None
-        start: Callable[[], None]
-        if name == "controller":
-            process, start = self.controller, self.start_controller
-        elif name in hosts and self.shared_agents is not None:
-            process, start = self.shared_agents.process, self.start_agents
-        elif name in hosts:
-            process, start = self.agents.get(hosts[name]), partial(self.start_agent, hosts[name])
-        elif name in switches:
-            process = self.shared.process if self.shared else self.switches[switches[name]].process
-            start = partial(self.revive_switch, switches[name])
-        else:
-            raise FabricError(f"{name!r} is not the controller, a switch (s0 …) or a host (h0 …)")
-        if process is not None and process.poll() is None:
-            raise FabricError(f"{name} is running")
-        start()
-
     def _tail(self, name: str) -> str:
         path = self.logs / f"{name}.log"
         lines = path.read_text(errors="replace").splitlines()[-5:] if path.exists() else []
@@ -362,6 +349,12 @@ class Fabric:
                     raise FabricError(f"no controller at {self.api_address}: {error}") from None
                 self.check_alive()
                 time.sleep(0.1)
+            except httpx.TransportError as error:
+                self.check_alive()
+                said = str(error) or type(error).__name__
+                raise NoAnswer(
+                    f"the controller did not answer {method} /v1/{path.lstrip('/')}: {said}"
+                ) from None
 
     def wait_ready(
         self, seconds_max: float = READY_SECONDS_MAX, watch: Callable[[str], None] | None = None
@@ -377,7 +370,7 @@ class Fabric:
         for _ in self._poll(seconds_max):
             try:
                 found: dict[str, Any] = self.get("topology")
-            except httpx.TransportError:
+            except NoAnswer:
                 if watch is not None:
                     watch(missing)
                 continue
@@ -461,13 +454,23 @@ class Fabric:
         """
         for node, interface in self._ends(link):
             if self.options.switch != "bmv2":
-                node.cmd(f"ip link set {interface} {'up' if up else 'down'}")
-            elif up:
-                node.cmd(f"tc qdisc del dev {interface} root")
-                if self.options.rate_mbps is not None:
-                    node.cmd(self._shape(interface))
+                self._on(node, f"ip link set {interface} {'up' if up else 'down'}")
+            elif not up:
+                self._on(node, f"tc qdisc replace dev {interface} root handle 1: bfifo limit 1")
+            elif self.options.rate_mbps is not None:
+                self._on(node, self._shape(interface))
             else:
-                node.cmd(f"tc qdisc replace dev {interface} root handle 1: bfifo limit 1")
+                # As the kernel gives each interface one.
+                self._on(node, f"tc qdisc replace dev {interface} root noqueue")
+        if up and link.host is not None and self.options.switch != "bmv2":
+            # The kernel forgot it when the interface went down.
+            self._on(self.hosts[link.host], f"ip route replace {wiring.MULTICAST} dev {link.far_interface}")
+
+    def _on(self, node: Any, command: str) -> None:
+        """Run a command where a node is, beside its shell. Raises `FabricError`."""
+        done = subprocess.run([*node.enter, *command.split()], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise FabricError(f"`{command}` at {node.name}: {done.stderr.strip()}")
 
     def _ends(self, link: Link) -> list[tuple[Any, str]]:
         far: Any
@@ -498,10 +501,12 @@ class Fabric:
         return read_counters(self.links)
 
     def describe(self) -> dict[str, Any]:
-        """What `wormcast on` needs: hosts and their network namespaces inside the sandbox."""
+        """What `wormcast on` and its like need: hosts, their network namespaces inside the sandbox, where to ask."""
         return {
             "hosts": {f"h{n}": namespace(n) for n in self.hosts},
             "sockets": {f"h{n}": str(self.agent_socket(n)) for n in self.hosts},
+            "switches": [f"s{n}" for n in self.switches],
+            "control": str(self.run_directory / CONTROL),
             "api": self.api_address,
         }
 

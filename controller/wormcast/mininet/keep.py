@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wormcast.exits import Exit
 from wormcast.mininet import doors, sandbox
+from wormcast.mininet.choice import STATE_FILE, name_all
 
 if TYPE_CHECKING:
     from wormcast.mininet.fabric import Fabric
 
 NAME_DEFAULT = "run"
 OUT = Path("out")
-STATE_FILE = "fabric.json"
 ON = "WORMCAST_ON"
 """Variable of the environment: what users type for `wormcast on`, where that is another command."""
 REST, P4RUNTIME = "WORMCAST_REST", "WORMCAST_P4RUNTIME"
@@ -54,12 +55,12 @@ class Wanted:
 
 
 def run(wanted: Wanted) -> int:
-    """Bring a fabric up in a sandbox. Return the exit code of its command, or 0 after Ctrl-C.
+    """Bring a fabric up in a sandbox. Return the exit code of its command, 0 where Ctrl-C ends it, 130 if before it is up.
 
     Raises `SandboxError`, ValueError, OSError for what was asked for wrongly.
     """
     if sandbox.inside():
-        sandbox.prepare(lambda: sandbox.leave(0))
+        sandbox.prepare(lambda: sandbox.leave(Exit.INTERRUPTED))
         return serve(wanted, sandbox.fabric_directory())
     sandbox.check_machine()
     name, directory = place(wanted.name, wanted.out)
@@ -95,15 +96,15 @@ def place(name: str | None, out: Path | None) -> tuple[str, Path]:
 
 def serve(wanted: Wanted, directory: Path) -> int:
     """Inside the sandbox: fabric up, then the command, the prompt, or a wait."""
+    from wormcast.mininet import control, topologies
     from wormcast.mininet import fabric as fabrics
-    from wormcast.mininet import topologies
 
     topology = topologies.load_topology(wanted.topology, wanted.seed)
     settings = fabrics.Options(
         topology,
         wanted.switch,
         fabrics.parse_rate_mbps(wanted.rate),
-        fabrics.parse_impair(wanted.impair),
+        fabrics.parse_impair(wanted.impair, wanted.switch),
         wanted.seed,
         mtus=fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu),
         switching=wanted.switching,
@@ -111,7 +112,9 @@ def serve(wanted: Wanted, directory: Path) -> int:
     wait_seconds = fabrics.parse_wait(wanted.wait)
     names = {f"h{h['id']}": h["id"] for h in topology["hosts"]}
     if wanted.command and wanted.command[0] not in names:
-        raise ValueError(f"host {wanted.command[0]!r} is not one of: {', '.join(names)}")
+        raise ValueError(
+            f"{wanted.command[0]!r} is neither a host ({name_all(list(names))}) nor start, stop, cut or mend"
+        )
     if wanted.command and len(wanted.command) < 2:
         raise ValueError(
             f"no command for {wanted.command[0]}; for example: wormcast up -- h0 wormcast status"
@@ -132,25 +135,29 @@ def serve(wanted: Wanted, directory: Path) -> int:
         if late := how_late(fabric.get("status")["late"]):
             print(f"wormcast: {late}", file=sys.stderr, flush=True)
         threading.Thread(target=_tell_ended, args=(fabric,), daemon=True).start()
+        targets = {f"s{switch.id}": switch.address for switch in fabric.switches.values()}
+        doors.serve({**targets, "rest": fabric.api_address})
+        control.serve(fabric)
+        state.write_text(json.dumps(fabric.describe(), indent=1) + "\n")
         if wanted.command:
             code = fabric.popen(
                 names[wanted.command[0]], wanted.command[1:], stdin=None, stdout=None, stderr=None
             ).wait()
             return code if code >= 0 else 128 - code
-        state.write_text(json.dumps(fabric.describe(), indent=1) + "\n")
-        targets = {f"s{switch.id}": switch.address for switch in fabric.switches.values()}
-        doors.serve({**targets, "rest": fabric.api_address})
+        # From here on it is how the fabric ends.
+        sandbox.call_on_interrupt(lambda: sandbox.leave(Exit.DONE))
         print(f"fabric up: {size}; logs in {fabric.logs}", flush=True)
         if wanted.rest is not None:
-            rest = os.environ.get(REST, wanted.rest)
-            print(f"REST at http://{rest}/v1, described at /v1/openapi.json", flush=True)
+            rest = os.environ.get(REST) or doors.show(*doors.parse_address("--rest", wanted.rest))
+            print(f"REST at http://{rest}/v1, described at http://{rest}/v1/openapi.json", flush=True)
         if wanted.p4runtime is not None:
-            p4runtime = os.environ.get(P4RUNTIME, f"{wanted.p4runtime} and the ports above")
+            first = doors.show(*doors.parse_address("--p4runtime", wanted.p4runtime))
+            p4runtime = os.environ.get(P4RUNTIME, f"{first} and the ports above")
             print(f"P4Runtime of the switches at {p4runtime}", flush=True)
         return keep(fabric, wanted.prompt)
     except fabrics.FabricError as error:
         print(f"wormcast: {error}", file=sys.stderr)
-        return 1
+        return Exit.NO
     finally:
         state.unlink(missing_ok=True)
 
@@ -188,7 +195,9 @@ def _tell_ended(fabric: Fabric) -> None:
     """Say which daemon has ended, once each; the fabric stays up."""
     told: set[int] = set()
     while True:
-        for pid, text in fabric.ended().items():
+        with fabric.changing:
+            ended = fabric.ended()
+        for pid, text in ended.items():
             if pid not in told:
                 told.add(pid)
                 print(f"wormcast: {text}; the fabric stays up", file=sys.stderr, flush=True)

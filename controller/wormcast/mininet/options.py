@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,9 @@ RATE = re.compile(r"^(\d+(?:\.\d+)?)(?:\s*(mbit|mbps|mb/s|m))?$", re.IGNORECASE)
 PROBABILITIES = ("loss", "duplicate", "corrupt", "reorder")
 IMPAIRMENTS = (*PROBABILITIES, "delay", "rate")
 """As wormcast-switch has them (switch/ports/src/impairment.rs)."""
+DELAY_UNITS, DELAY_MAX_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}, 3600.0
+RATE_UNITS, RATE_BOUNDS_BPS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}, (1e3, 1e12)
+"""As switch/flow/src/units.rs has them."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +73,28 @@ def parse_rate_mbps(text: str) -> float | None:
     return float(match[1])
 
 
-def parse_impair(text: str | None) -> str | None:
+def parse_impair(text: str | None, switch: str = "wormcast") -> str | None:
     """Impairments such as loss=0.01,delay=2ms, as given. Raises ValueError."""
+    if text is not None and switch != "wormcast":
+        raise ValueError(f"impairments {text!r} are wormcast-switch's own; leave --impair out with {switch}")
     for pair in [] if text is None else text.split(","):
         key, _, value = (part.strip() for part in pair.partition("="))
         if key not in IMPAIRMENTS or not value:
             raise ValueError(f"impairment {pair!r} is not one of {', '.join(IMPAIRMENTS)} with =VALUE")
         if key in PROBABILITIES and not _is_probability(value):
             raise ValueError(f"impairment {pair!r} is not a probability from 0 to 1, or from 0% to 100%")
+        if key == "delay" and not _is_quantity(value, DELAY_UNITS, 0, DELAY_MAX_S):
+            raise ValueError(f"impairment {pair!r} is not a time with the unit us, ms or s, at most 3600s")
+        if key == "rate" and not _is_quantity(value, RATE_UNITS, *RATE_BOUNDS_BPS):
+            raise ValueError(
+                f"impairment {pair!r} is not a rate with the unit kbit, mbit or gbit, from 1kbit to 1000gbit"
+            )
     return text
+
+
+def _is_quantity(text: str, units: Mapping[str, float], least: float, most: float) -> bool:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([a-z]+)", text)
+    return match is not None and match[2] in units and least <= float(match[1]) * units[match[2]] <= most
 
 
 def _is_probability(text: str) -> bool:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from mininet.cli import CLI
 
+from wormcast.mininet.parts import Parts
+
 if TYPE_CHECKING:
     from wormcast.mininet.fabric import Fabric
 
@@ -40,8 +42,22 @@ class Prompt(CLI):
         subprocess.run(["wormcast", *shlex.split(line)])
 
     def do_start(self, line: str) -> None:
-        """Start again what has ended: start h3, start s1, start controller"""
-        self.fabric.start_again(line.strip())
+        """Start again what has ended or was stopped: start h3, start s1, start controller"""
+        with self.fabric.changing:
+            Parts(self.fabric).start(line.split())
+
+    def do_stop(self, line: str) -> None:
+        """Stop an agent, a switch or the controller: stop h3, stop s1, stop controller"""
+        with self.fabric.changing:
+            Parts(self.fabric).stop(line.split())
+
+    def do_link(self, line: str) -> None:
+        """Cut or mend the links between two nodes: link s0 s1 down, link s0 s1 up"""
+        *ends, state = line.split() or [""]
+        if len(ends) != 2 or state not in ("up", "down"):
+            raise ValueError("write it as: link s0 s1 down, or up")
+        with self.fabric.changing:
+            (Parts(self.fabric).mend if state == "up" else Parts(self.fabric).cut)(ends)
 
     def _release_hosts(self) -> None:
         """End what a command that failed left running on the hosts: no other could run there."""

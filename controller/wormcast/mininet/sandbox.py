@@ -10,6 +10,7 @@ is not yet there to handle them.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import json
@@ -30,10 +31,12 @@ from wormcast.mininet.doors import Door, mark
 
 INSIDE = "WORMCAST_SANDBOX"
 LIFELINE = "WORMCAST_SANDBOX_LIFELINE"
-FABRIC = "WORMCAST_FABRIC"
+FABRIC = "WORMCAST_SANDBOX_FABRIC"
 NEEDED = ("unshare", "ip", "tc", "mnexec", "ethtool", "mount", "nsenter")
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RUN_DIRECTORY = Path("/run")
+STARTTIME = 19
+"""Of /proc/PID/stat, counted behind the name of the process."""
 
 
 class SandboxError(RuntimeError):
@@ -42,11 +45,13 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class Running:
-    """A sandbox with a fabric in it. `first_pid`: its first process, seen from here."""
+    """A sandbox with a fabric in it. `first_pid`: its first process, seen from here. `started`: when it started, in
+    the kernel's ticks."""
 
     first_pid: int
     name: str
     directory: Path
+    started: int
 
 
 def inside() -> bool:
@@ -69,8 +74,24 @@ def check_machine() -> None:
 
 
 def claim(directory: Path) -> bool:
-    """Take a directory for this process until it ends; False: another one has it."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """Take a directory for this process until it ends; False: another one has it.
+
+    What it makes for that is removed at the end if it is empty, as where the fabric never was up. Raises
+    `SandboxError` where it cannot be a directory.
+    """
+    made = [path for path in (directory, *directory.parents) if not path.exists()]
+    if (
+        file := next((path for path in (directory, *directory.parents) if path.exists()), directory)
+    ).is_file():
+        raise SandboxError(f"{file} is a file; --out names a directory")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SandboxError(
+            f"cannot make the directory {directory}: {error.strerror}; --out names another"
+        ) from None
+    for path in reversed(made):  # the innermost first, since the last that is registered comes first
+        atexit.register(_remove_empty, path)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,6 +99,11 @@ def claim(directory: Path) -> bool:
         os.close(descriptor)
         return False
     return True
+
+
+def _remove_empty(directory: Path) -> None:
+    with contextlib.suppress(OSError):
+        directory.rmdir()
 
 
 def enter(*, name: str = "", directory: Path | None = None, through: Sequence[Door] = ()) -> int:
@@ -147,7 +173,8 @@ def running() -> list[Running]:
             with contextlib.suppress(OSError, ValueError, KeyError):
                 mark = _mark_of_first(process)
                 if mark is not None:
-                    found.append(Running(int(process.name), mark["name"], Path(mark["directory"])))
+                    started = int((process / "stat").read_text().rpartition(")")[2].split()[STARTTIME])
+                    found.append(Running(int(process.name), mark["name"], Path(mark["directory"]), started))
     return sorted(found, key=lambda one: (one.name, one.directory))
 
 

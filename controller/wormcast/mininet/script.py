@@ -14,8 +14,10 @@ import re
 import shlex
 import shutil
 import socket
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,19 @@ LAST_LINES = 5
 
 class DaemonEnded(RuntimeError):
     """A program of ours has ended that should run; the text has the end of its log."""
+
+
+def _tell_plainly(
+    hook: Callable[..., Any], kind: type[BaseException], error: BaseException, trace: Any
+) -> None:
+    if issubclass(kind, DaemonEnded):
+        print(f"*** {error}", file=sys.stderr)
+    else:
+        hook(kind, error, trace)
+
+
+# Where in the script it was noticed says nothing of why.
+sys.excepthook = functools.partial(_tell_plainly, sys.excepthook)
 
 
 @functools.cache
@@ -112,18 +127,25 @@ class WormcastController(ScriptDaemon, Controller):
                     answer = client.post("switches", json=switch.entry())
                     break
                 except httpx.TransportError as error:
-                    if self.process is None or self.process.poll() is not None:
-                        raise DaemonEnded(f"{self.name} has ended:\n{last_lines(self.log_path)}") from None
+                    self._check_runs()
                     if time.monotonic() > deadline:
                         raise DaemonEnded(f"{self.name} does not answer at {self.api}: {error}") from None
                     time.sleep(0.1)
         if answer.is_error:
             raise DaemonEnded(f"{self.name} refuses {switch.name}: {answer.json()['error']['message']}")
 
+    def _check_runs(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            raise DaemonEnded(f"{self.name} has ended:\n{last_lines(self.log_path)}") from None
+
     def hosts_up(self) -> dict[str, int]:
-        """Hosts whose agents take part, by name: the switches they are at."""
-        with self.client() as client:
-            answer = client.get("topology")
+        """Hosts whose agents take part, by name: the switches they are at. Raises `DaemonEnded`."""
+        try:
+            with self.client() as client:
+                answer = client.get("topology")
+        except httpx.TransportError:
+            self._check_runs()
+            return {}
         answer.raise_for_status()
         found = answer.json()["hosts"]
         return {host["name"]: host["switch"] for host in found if host["state"] == "up"}

@@ -15,6 +15,8 @@ def load_topology(name: str, seed: int = 1) -> dict[str, Any]:
     `torus:4`, `irregular:8:SEED` (switches of 8 ports, 4 hosts each: ITB; without a seed, `seed`), `line:4`, …
     Raises ValueError with the valid choices.
     """
+    if Path(name).is_dir():
+        raise ValueError(f"topology {name} is a directory; name a file in it, or a kind such as torus:3")
     if not name.endswith(".json") and not Path(name).is_file():
         kind, _, size = name.partition(":")
         if kind == "irregular" and size and ":" not in size:

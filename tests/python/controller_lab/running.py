@@ -14,6 +14,8 @@ from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import Database
 
+from controller_lab.answers import Held
+
 
 @contextlib.asynccontextmanager
 async def running(
@@ -36,9 +38,19 @@ async def running(
 
 @contextlib.asynccontextmanager
 async def rest(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
-    """Its REST API, without a socket."""
-    transport = httpx.ASGITransport(create_app(controller), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://controller/v1") as client:
+    """Its REST API, without a socket. Every answer is held against its schema."""
+    app = create_app(controller)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    held = Held(app.openapi())
+
+    async def hold(answer: httpx.Response) -> None:
+        await answer.aread()
+        held.check(answer)
+
+    hooks = {"response": [hold]}
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://controller/v1", event_hooks=hooks
+    ) as client:
         yield client
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -14,6 +15,8 @@ from document_lab.commands import ROOT
 from document_lab.pages import Page
 
 SECONDS_MAX = 1200.0
+STARTS = re.compile(r"^wormcast up(?! (?:start|stop|cut|mend) )(?!.*--cli)", re.MULTILINE)
+"""A fabric that stays up."""
 """Only against hanging for ever."""
 BIN = ROOT / ".venv" / "bin"
 # A background job that fails, fails the block.
@@ -77,7 +80,7 @@ def read_page(page: Page, directory: Path, logs: Path, more: Mapping[str, str] |
     printed = []
     with contextlib.ExitStack() as open_terminal:
         for number, block in enumerate(page.blocks):
-            if "wormcast up" in block and "--cli" not in block:
+            if STARTS.search(block):
                 open_terminal.close()
                 open_terminal.enter_context(terminal(block.strip(), logs / f"terminal-{number}"))
             else:
