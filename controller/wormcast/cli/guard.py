@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from wormcast.cli.completion import complete_groups
-from wormcast.cli.refusal import Commands
+from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, segment
 
 
@@ -55,10 +55,17 @@ def set_guard(
     body: dict[str, Any] = {}
     if state is not None:
         body["on"] = state == "on"
+    elif not closed and not opened:
+        raise Refusal("nothing is given to set; give on, off, --close GROUP or --open GROUP", code="usage")
     if closed or opened:
         close, leave = (
-            [client.get(f"/groups/{segment(key)}")["id"] for key in keys] for keys in (closed, opened)
+            {client.get(f"/groups/{segment(key)}")["id"]: key for key in keys} for keys in (closed, opened)
         )
+        if both := sorted(close.keys() & leave.keys()):
+            key = close[both[0]]
+            raise Refusal(
+                f"group {key} is both in --close and in --open; give one of them", code="usage", value=key
+            )
         body["closed"] = sorted({*client.get("/guard")["closed"], *close}.difference(leave))
     _show(client.send("PUT", "/guard", body), as_json)
 

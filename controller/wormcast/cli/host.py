@@ -11,8 +11,11 @@ from click.shell_completion import CompletionItem
 from wormcast.cli.completion import complete_hosts
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
+from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS
 
 ANY_RATE = "any"
+BPS = 1_000_000
+"""Of one Mb/s."""
 
 
 class Rate(click.ParamType):  # type: ignore[type-arg]
@@ -28,8 +31,11 @@ class Rate(click.ParamType):  # type: ignore[type-arg]
             rate = float(value)
         except ValueError:
             rate = math.nan
-        if not math.isfinite(rate):
-            self.fail(f"{value!r} is no rate; give Mb/s, such as 100 or 2.5, or {ANY_RATE!r}", param, ctx)
+        if not RATE_MIN_BPS <= rate * BPS <= RATE_MAX_BPS:
+            bounds = f"from {RATE_MIN_BPS / BPS:g} to {RATE_MAX_BPS / BPS:.0f}"
+            self.fail(
+                f"{value!r} is no rate in Mb/s {bounds}, such as 100 or 2.5, and not {ANY_RATE!r}", param, ctx
+            )
         return rate
 
     def shell_complete(
@@ -122,11 +128,11 @@ def limit(name_or_id: str, rate: float, api: str, as_json: bool) -> None:
     What is above is dropped by its switch, and agents send it again: give a rate with room for them. Worms of
     others that the host re-injects count too.
     """
-    bps = None if rate == math.inf else round(rate * 1_000_000)
+    bps = None if rate == math.inf else round(rate * BPS)
     value = Client(api).send("PUT", f"/hosts/{segment(name_or_id)}/rate", {"bps": bps})
     if as_json:
         print_json(value)
     elif value["rate_bps"] is None:
         click.echo(f"host {value['id']} may send at any rate")
     else:
-        click.echo(f"host {value['id']} may send {value['rate_bps'] / 1_000_000:g} Mb/s")
+        click.echo(f"host {value['id']} may send {value['rate_bps'] / BPS:g} Mb/s")

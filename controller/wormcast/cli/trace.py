@@ -80,6 +80,14 @@ def trace(
     """
     if (to is None) == (group is None):
         raise Refusal("give one of --to and --group", code="syntax")
+    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
+        raise Refusal(
+            f"--svg {svg}: it is an SVG picture; name the file .svg", code="unsupported", value=svg.suffix
+        )
+    if svg is not None and not svg.absolute().parent.is_dir():
+        raise Refusal(
+            f"--svg {svg}: there is no directory {svg.absolute().parent}", code="cannot-write", value=str(svg)
+        )
     if to is not None and origin is None:
         raise Refusal("--to needs --from, the host that sends", code="syntax")
     body: Json = {"from": origin, "to": to, "group": group}

@@ -290,7 +290,8 @@ class Controller:
         number = as_number(key)
         record = self.hosts.named(str(key)) if number is None else self.hosts.get(HostId(number))
         if record is None:
-            raise unknown("host", key, [r.id for r in self.hosts.records()])
+            known = self.hosts.records()
+            raise unknown("host", key, [r.name if number is None else r.id for r in known])
         return record
 
     async def tell_group(self, kind: str, group: Group) -> None:

@@ -57,7 +57,7 @@ class GuardBook:
                 f"group {group.id} has no IP multicast address, so plain hosts send nothing to it",
                 value=key,
                 bound="a group with an address",
-                choices=addressed[:64],
+                choices=addressed[:64] or None,
             )
         return group.id
 
