@@ -26,6 +26,8 @@ from wormcast.routing import schemas
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
+CODE_COLUMNS = 96
+"""Characters of a line of code that a page of full width shows."""
 BUILD_SECONDS_MAX = 290
 
 
@@ -119,6 +121,19 @@ def test_pages_outside_the_tree_of_sources_are_in_the_search(site: Path) -> None
     assert {"tutorial.html", "papers/worm.html", "controller/index.html", "reference/rest.html"} <= places
     assert not any(place.startswith("source/") for place in places)
     assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")
+
+
+def test_code_is_not_cut_at_the_edge(site: Path) -> None:
+    """Long lines wrap, so comments at their ends are seen; pictures of text, which must not wrap, are narrow enough."""
+    sheet = (site / "assets" / "site.css").read_text()
+    assert re.search(r"^\.md-typeset pre > code \{[^}]*white-space: pre-wrap", sheet, flags=re.MULTILINE)
+    wide = []
+    for path in site.rglob("*.html"):
+        for block in re.findall(r"<pre[^>]*>(.*?)</pre>", path.read_text(), flags=re.DOTALL):
+            lines = html.unescape(re.sub(r"<[^>]*>", "", block)).splitlines()
+            drawn = any(sign in line for line in lines for sign in "┌└│─═║")
+            wide += [f"{path.name}: {line}" for line in lines if drawn and len(line) > CODE_COLUMNS]
+    assert not wide
 
 
 def browse(site: Path, page: str, profile: Path) -> str:

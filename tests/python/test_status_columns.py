@@ -1,11 +1,14 @@
-"""`wormcast status` is whole on a terminal of 80 columns."""
+"""`wormcast status` and `wormcast host list` are whole on a terminal of 80 columns."""
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 import pytest
 from wormcast.cli.agent_status import WIDTH, print_status
+from wormcast.cli.host import print_hosts
 
 
 def status(members: int, groups: int) -> dict[str, Any]:
@@ -99,3 +102,30 @@ def test_no_line_is_wider_and_no_value_is_cut(
     assert {"drops.receive_queue_full", str(10**14)} <= set(words)
     assert "zero" not in words
     assert "…" not in "".join(lines)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_list_of_hosts_fits(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    host = {"transit": False, "transit_busy": False, "re_injects": False}
+    names = [
+        "h65534",
+        "host-with-a-name",
+        *(["a-host-with-quite-a-long-name.example.org"] if terminal else []),
+    ]
+    reason = "it has not answered host 65533, its neighbour in group 65000, for 4.0 s"
+    print_hosts(
+        [
+            {**host, "id": 65_534, "name": name, "state": "unlocated", "reason": reason}
+            | {"switch": 65_534, "port": 253, "mac": "02:57:4f:52:00:00"}
+            for name in names
+        ]
+    )
+    lines = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= WIDTH, "\n".join(lines)
+    text = " ".join(" ".join(lines).split())
+    assert text.count("65534:253 opted out 02:57:4f:52:00:00") == len(names)
+    assert text.count(f"host 65534 is unlocated: {reason}") == len(names)

@@ -26,6 +26,10 @@ def group_table(group: Mapping[str, Any]) -> str:
             if len(trees) > 1:
                 lines.append(f"tree {number} of {len(trees)}, which messages take in turn")
             lines += [f"switch {tree['switch']}", *_branches(tree, "")]
+    if "link_crossings" in group:
+        lines.append(
+            f"link_crossings {group['link_crossings']}; at least {group['crossings_bound']} are needed"
+        )
     if "auto" in group:
         lines += ["", *_choices(group["auto"])]
     if "metrics" in group:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,6 +15,7 @@ from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS
 
+WIDTH = 80
 ANY_RATE = "any"
 BPS = 1_000_000
 """Of one Mb/s."""
@@ -60,23 +63,32 @@ def list_hosts(api: str, as_json: bool) -> None:
     value = Client(api).get("/hosts")
     if as_json:
         print_json(value)
-        return
+    else:
+        print_hosts(value["hosts"])
+
+
+def print_hosts(hosts: Sequence[dict[str, Any]]) -> None:
+    """A line each, within 80 columns but for long names; then why hosts are not up."""
     print_table(
-        f"{len(value['hosts'])} hosts",
-        ["host", "name", "state", "switch:port", "transit", "plan", "MAC"],
+        f"{len(hosts)} hosts",
+        ["host", "name", "state", "switch:port", "transit", "MAC"],
         [
             [
                 h["id"],
                 h["name"],
-                f"{h['state']}: {h['reason']}" if h["reason"] else h["state"],
+                h["state"],
                 None if h["switch"] is None else f"{h['switch']}:{h['port']}",
                 _transit(h),
-                h["plan_epoch"],
                 h["mac"],
             ]
-            for h in value["hosts"]
+            for h in hosts
         ],
+        folded=["name"],
     )
+    for one in hosts:
+        if one["reason"]:
+            text = f"host {one['id']} is {one['state']}: {one['reason']}"
+            click.echo("\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ")))
 
 
 def _transit(shown: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -186,14 +186,17 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:
-    """A table on standard output; plain columns where that is no terminal."""
+def print_table(
+    title: str, columns: list[str], rows: list[list[object]], *, folded: Collection[str] = ()
+) -> None:
+    """A table on standard output; plain columns where that is no terminal. `folded`: columns that may take several
+    lines on a narrow terminal, of all columns where none is named."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=bool(folded) and column not in folded)
     for row in rows:
         table.add_row(*["-" if cell is None else str(cell) for cell in row])
     Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(table)
