@@ -4,7 +4,9 @@
 use crate::dataplane::{
     Command, Crew, DataPlane, DataPlaneError, DataPlaneHandle, DataPlaneSettings,
 };
-use crate::directory::{ControllerAddress, DirectoryClient, Introduction, SharedControllerState};
+use crate::directory::{
+    ControllerAddress, DirectoryClient, Introduction, Secret, SharedControllerState,
+};
 use crate::link::InterfaceError;
 use crate::local::{AgentFacts, LocalServer, ServerError, SocketMode};
 use std::io;
@@ -28,6 +30,8 @@ pub struct AgentSettings {
     pub socket: PathBuf,
     /// Who may connect to it.
     pub socket_mode: SocketMode,
+    /// Where its secret is kept.
+    pub state_directory: PathBuf,
 }
 
 /// Why an agent does not start, or ends.
@@ -118,12 +122,21 @@ fn begin(
         controller: settings.controller.to_string(),
         controller_state: controller_state.clone(),
     });
+    let secret = Secret::keep(&settings.state_directory, &settings.dataplane.name);
+    let secret = secret.map(Arc::new).map_err(|error| {
+        crate::log::warning!(
+            "\"{}\" keeps no secret: {error}; a controller that was told one before refuses it, and others know \
+             it by its hardware address alone. --state-dir says where to keep one",
+            facts.name
+        );
+    });
     let introduction = Introduction {
         name: settings.dataplane.name.clone(),
         host: settings.dataplane.host,
         mac: settings.dataplane.interface.mac.0,
         mtu_bytes: settings.dataplane.agent.mtu_bytes,
         no_transit: settings.no_transit,
+        secret: secret.ok(),
     };
     let directory = DirectoryClient::new(
         settings.controller,

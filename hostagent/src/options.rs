@@ -2,7 +2,7 @@
 
 use crate::agent::{AgentError, AgentSettings};
 use crate::dataplane::DataPlaneSettings;
-use crate::directory::ControllerAddress;
+use crate::directory::{ControllerAddress, STATE_DIRECTORY_DEFAULT};
 use crate::fabric_file::{self, Place};
 use crate::link::{Interface, InterfaceError, Namespace, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN};
 use crate::local::SocketMode;
@@ -56,6 +56,10 @@ pub struct Options {
     /// [default: 0600]
     #[arg(long, value_name = "MODE")]
     pub socket_mode: Option<SocketMode>,
+
+    /// Directory of the secret by which the controller knows this agent again after a restart
+    #[arg(long, value_name = "DIR", default_value = STATE_DIRECTORY_DEFAULT)]
+    pub state_dir: PathBuf,
 
     /// Unique name of this agent [default: the host's name]
     #[arg(long, value_name = "NAME")]
@@ -241,6 +245,7 @@ impl Options {
             no_transit: place.no_transit,
             socket: place.socket,
             socket_mode: self.socket_mode.unwrap_or(SocketMode::OWNER_ALONE),
+            state_directory: self.state_dir.clone(),
         })
     }
 }

@@ -513,7 +513,7 @@ def test_routes_that_can_deadlock_are_found_out() -> None:
 
 def test_metrics_are_what_prometheus_reads() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
-        controller.lldp_rejected['a "quoted" reason'] += 2
+        controller.packets.lldp_rejected['a "quoted" reason'] += 2
         text = (await client.get("metrics")).text
         lines = [line for line in text.splitlines() if not line.startswith("#")]
         assert 'wormcast_lldp_rejected_total{reason="a \\"quoted\\" reason"} 2' in lines

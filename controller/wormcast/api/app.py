@@ -451,7 +451,7 @@ def _serve_watching(app: FastAPI, controller: Controller, pool: WorkerPool) -> N
         return {
             "members": [
                 {"group": str(address), "switch": switch, "port": port}
-                for address, (switch, port) in controller.igmp.members()
+                for address, (switch, port) in controller.packets.igmp.members(controller.clock.now())
             ]
         }
 

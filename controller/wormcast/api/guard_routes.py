@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Path
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -40,6 +40,19 @@ class RateBody(Body):
     ]
 
 
+class PortBody(Body):
+    """What a port leads to."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"leads_to": "link"}]})
+    leads_to: Annotated[
+        Literal["link", "host"] | None,
+        Field(
+            description="link: another switch, although a host is known there; host: never another switch; "
+            "null: what is found"
+        ),
+    ]
+
+
 def serve_guard(app: FastAPI, controller: Controller) -> None:
     """Adds the paths."""
 
@@ -61,6 +74,13 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
         controller.guard.limit(record.id, body.bps)
         await _tell(controller)
         return views.show_host(controller, record)
+
+    @app.put("/v1/switches/{switch}/ports/{port}", tags=["network"], summary="Say what a port leads to")
+    async def put_port(switch: int, port: int, body: PortBody) -> dict[str, Any]:
+        controller.guard.set_port(*controller.find_port(switch, port), body.leads_to)
+        controller.events.add("port_told", time.time(), switch=switch, port=port, leads_to=body.leads_to)
+        controller.notice()
+        return {"switch": switch, "port": port, "leads_to": body.leads_to}
 
 
 async def _tell(controller: Controller) -> None:

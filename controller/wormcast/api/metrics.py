@@ -113,19 +113,25 @@ def _add_network(page: _Page, controller: Controller) -> None:
         "lldp_rejected_total",
         "counter",
         "LLDP frames ignored",
-        (({"reason": r}, n) for r, n in sorted(controller.lldp_rejected.items())),
+        (({"reason": r}, n) for r, n in sorted(controller.packets.lldp_rejected.items())),
     )
     page.add(
         "igmp_rejected_total",
         "counter",
         "IGMP packets ignored",
-        (({"reason": r}, n) for r, n in sorted(controller.igmp_rejected.items())),
+        (({"reason": r}, n) for r, n in sorted(controller.packets.igmp_rejected.items())),
     )
     page.add(
         "igmp_overflows_total",
         "counter",
         "IGMP reports beyond what is kept",
-        [({}, controller.igmp.overflows)],
+        [({}, controller.packets.igmp.overflows)],
+    )
+    page.add(
+        "packet_ins_dropped_total",
+        "counter",
+        "LLDP frames and IGMP packets not read, more came from their port than may",
+        [({}, controller.packets.rates.dropped)],
     )
     page.add("host_conflicts_total", "counter", "announcements ignored, place taken", [({}, hosts.conflicts)])
     page.add(

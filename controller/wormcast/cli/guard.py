@@ -9,6 +9,7 @@ import click
 from wormcast.cli.completion import complete_groups
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, segment
+from wormcast.network.guard import LEADS_TO
 
 
 @click.group(cls=Commands)
@@ -70,6 +71,44 @@ def set_guard(
     _show(client.send("PUT", "/guard", body), as_json)
 
 
+class PortName(click.ParamType):  # type: ignore[type-arg]
+    """SWITCH:PORT."""
+
+    name = "port"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Reads what was typed."""
+        switch, _, port = str(value).partition(":")
+        if not (switch.isdecimal() and port.isdecimal()):
+            self.fail(f"{value!r} is no port; give SWITCH:PORT, such as 3:1", param, ctx)
+        return int(switch), int(port)
+
+
+@guard.command("port")
+@click.argument("port", type=PortName(), metavar="SWITCH:PORT")
+@click.argument("leads_to", type=click.Choice([*LEADS_TO, "any"]))
+@api_options
+def set_port(port: tuple[int, int], leads_to: str, api: str, as_json: bool) -> None:
+    """Say what a port leads to. It holds with the guard off too, and is kept across restarts of the controller.
+
+    A port with a host does not become a link, since two hosts can hand on each other's probes. 'link': it does.
+    'host': it never becomes one, whoever is known there. 'any': as without this command.
+    """
+    body = {"leads_to": None if leads_to == "any" else leads_to}
+    value = Client(api).send("PUT", f"/switches/{port[0]}/ports/{port[1]}", body)
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(f"port {port[1]} of switch {port[0]} leads to {_leads_to(value['leads_to'])}")
+
+
+def _leads_to(told: str | None) -> str:
+    """In words."""
+    return "what is found there" if told is None else f"a {told}"
+
+
 def _show(value: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(value)
@@ -78,5 +117,7 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     click.echo(f"closed groups: {', '.join(map(str, value['closed'])) or 'those of scheme table alone'}")
     for rate in value["rates"]:
         click.echo(f"host {rate['host']}: {rate['bps'] / 1_000_000:g} Mb/s")
+    for port in value.get("ports", []):
+        click.echo(f"port {port['port']} of switch {port['switch']}: leads to {_leads_to(port['leads_to'])}")
     if value["rates"] and not value["on"]:
         click.echo("rates count while the guard is on")

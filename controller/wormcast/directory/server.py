@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
+import urllib.parse
 from collections import deque
 from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from pathlib import Path
@@ -28,7 +30,7 @@ from wormcast.directory.messages import (
     read_refused,
     read_route_uses,
 )
-from wormcast.discovery.hosts import HostRefused
+from wormcast.discovery.hosts import NOBODY, Caller, HostRefused
 from wormcast.network.ids import Epoch, GroupId, HostId
 from wormcast.sockets import SocketAccess, claim_path, owner_alone
 
@@ -46,6 +48,7 @@ HANDSHAKE_TIMEOUT_S = 20
 IDLE_TIMEOUT_S = 60
 """A connection without a stream is closed after so long."""
 STOP_GRACE_S = 0.5
+CHALLENGE_BYTES = 16
 
 _OPTIONS = [
     # An agent that is paused keeps its stream; one whose host has vanished loses it in the end.
@@ -86,6 +89,7 @@ class AgentWatcher(Protocol):
         members_max: int = 0,
         transit: bool = True,
         revision: int = REVISION_LIMITS,
+        caller: Caller = NOBODY,
     ) -> HostId:
         """Admits an agent, and learns what it takes if it says so; raises `HostRefused`."""
 
@@ -290,7 +294,10 @@ class AgentDirectory:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the first message must be Register")
             return
         try:
-            stream = self._admit(first.register)
+            caller = Caller(
+                first.register.secret, secrets.token_bytes(CHALLENGE_BYTES), _address(context.peer())
+            )
+            stream = self._admit(first.register, caller)
         except HostRefused as error:
             self.refused += 1
             if (refusal := f"{first.register.name[:64]!r}: {error}") != self._last_refusal:
@@ -300,7 +307,7 @@ class AgentDirectory:
             return
         reader = asyncio.create_task(self._read(stream, messages), name=f"agent-{stream.name}")
         try:
-            registered = agent_pb2.Registered(host_id=stream.host)
+            registered = agent_pb2.Registered(host_id=stream.host, challenge=caller.challenge)
             yield controller_message("registered", registered.SerializeToString())
             async for message in self._write(stream):
                 yield message
@@ -318,7 +325,7 @@ class AgentDirectory:
                     stream.ending or "it closed",
                 )
 
-    def _admit(self, register: Any) -> _Stream:
+    def _admit(self, register: Any, caller: Caller) -> _Stream:
         check_register(register)
         host = self._watcher.agent_registered(
             register.name,
@@ -331,6 +338,7 @@ class AgentDirectory:
             register.members_max,
             not register.no_transit,
             register.revision,
+            caller,
         )
         for old in [s for s in self._streams.values() if s.host == host or s.name == register.name]:
             del self._streams[old.host]
@@ -443,3 +451,9 @@ class AgentDirectory:
 
 def _refusal(reason: str) -> bytes:
     return controller_message("refused", agent_pb2.Refused(reason=reason).SerializeToString())
+
+
+def _address(peer: str) -> str:
+    """Where an agent called from, of what gRPC says: `ipv4:10.0.0.3:4312`, `ipv6:%5B::1%5D:4312`, `unix:`."""
+    kind, _, address = urllib.parse.unquote(peer).partition(":")
+    return "a Unix socket of the controller" if kind == "unix" else address

@@ -1,7 +1,8 @@
 """Which hosts there are, where they hang and which take part. Pure; time is an argument.
 
-A host is known by its name. Its place comes from the LLDP frames of its agent
-or is declared by the operator; its agent's stream says that it is there. What
+A host is known by its name, and its agent by the secret it came with first. Its
+place comes from the LLDP frames of its agent or is declared by the operator; its
+agent's stream says that it is there. What
 the controller suspects (`HostRegistry.state`) is shown and changes no group: a
 paused host or switch is back in a moment. A host leaves the plans of its groups
 when it is gone: not heard in the fabric for `GONE_AFTER_S`, and for as long
@@ -10,14 +11,15 @@ without a stream, or reported silent by a neighbour in a multicast structure.
 
 from __future__ import annotations
 
+import hmac
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from wormcast_planner import HOST_ID_MAX
 
 from wormcast.discovery.links import RESTORE_GRACE_S
-from wormcast.discovery.lldp import NAME_BYTES_MAX
+from wormcast.discovery.lldp import NAME_BYTES_MAX, Announcement, Proof, prove
 from wormcast.discovery.transit import TransitLoad
 from wormcast.network.ids import HostId
 from wormcast.network.topology import PortRef
@@ -31,6 +33,8 @@ GONE_AFTER_S = 30.0
 """A host is gone after so long without a sign of life (`--gone-after`)."""
 GONE_AFTER_MIN_S, GONE_AFTER_MAX_S = 1.0, 86_400.0
 HOST_STATES = ("up", "plain", "dead", "silent", "unlocated", "lost")
+SECRET_BYTES = 32
+"""Of an agent's secret."""
 UNCLAIMED_MAX = 4096
 """Announcements of names that no agent registered; further ones are counted and dropped."""
 
@@ -45,6 +49,20 @@ class HostRefused(ValueError):
         super().__init__(message)
         self.value = value
         self.bound = bound
+
+
+@dataclass(frozen=True)
+class Caller:
+    """What a registration shows of the agent that comes, beside what it says."""
+
+    secret: bytes = field(default=b"", repr=False)
+    """Empty: it keeps none."""
+    challenge: bytes = b""
+    """Made for this registration, and sent in answer to it."""
+    address: str = ""
+
+
+NOBODY = Caller()
 
 
 @dataclass
@@ -73,6 +91,14 @@ class HostRecord:
     """Its agent lets worms of others be routed through the host."""
     load: TransitLoad = field(default_factory=TransitLoad)
     """Whether it keeps up with them."""
+    secret: bytes = field(default=b"", repr=False)
+    """Its agent came with it first, and comes with it again; empty: it keeps none."""
+    challenge: bytes = b""
+    """Goes into the proofs of its announcements since the agent registered last; empty: it has not since the start."""
+    proved: int = -1
+    """Number of the last announcement with a proof."""
+    address: str = ""
+    """Where its agent registered from; empty: it has not since the start."""
     silent: str = ""
     """Why a neighbour holds it for dead; empty: it does not, or it has been heard since."""
 
@@ -124,18 +150,32 @@ class HostRegistry:
         version: str,
         now: float,
         transit: bool = True,
+        caller: Caller = NOBODY,
+        *,
+        guarded: bool = False,
     ) -> HostRecord:
-        """An agent opened its stream. Raises `HostRefused`; the text is for the agent's operator."""
+        """An agent opened its stream. Raises `HostRefused`; the text is for the agent's operator.
+
+        `guarded`: as for `announce`.
+        """
         check_name(name)
         if len(mac) != 6:
             raise HostRefused(f"MAC of {len(mac)} bytes", value=mac.hex(), bound="6 bytes")
-        record = self._claim(name, asked, now)
+        if (length := len(caller.secret)) not in (0, SECRET_BYTES):
+            raise HostRefused(f"secret of {length} bytes", value=length, bound=f"{SECRET_BYTES} bytes")
+        known = self.named(name)
+        if known is not None and known.agent:
+            _check_owner(known, mac, caller)
+        record = self._claim(name, asked)
+        record.secret = caller.secret or record.secret
+        record.challenge, record.proved, record.address = caller.challenge, -1, caller.address
         record.mac, record.mtu_bytes, record.version = mac, mtu_bytes, version
         record.agent = record.attached = True
         record.transit = transit
         record.silent = ""
         waiting = self._unclaimed.pop(name, None)
-        if waiting is not None and not record.declared:
+        stays = record.declared or (guarded and record.secret)
+        if waiting is not None and waiting.heard_until > now and not stays:
             self._settle(record, waiting.place, waiting.heard_at, waiting.heard_until)
         return record
 
@@ -155,13 +195,13 @@ class HostRegistry:
             name = f"host-{asked}" if known is None else known.name
         check_name(name)
         holder = self.at(place)
-        if holder is not None and holder.name != name and (holder.declared or self._is_fresh(holder, now)):
+        if holder is not None and holder.name != name and self.is_heard(holder, now):
             raise HostRefused(
                 f"port {place[1]} of switch {place[0]} has host {holder.name!r}",
                 value=place[1],
                 bound="a free port",
             )
-        record = self._claim(name, asked, now)
+        record = self._claim(name, asked)
         record.declared = True
         self._settle(record, place, now, now)
         return record
@@ -172,25 +212,58 @@ class HostRegistry:
         if record is not None:
             self._drop(record)
 
-    def announce(self, name: str, mac: bytes, ttl_s: int, place: PortRef, now: float) -> None:
-        """An LLDP announcement came in at a switch port."""
+    def announce(
+        self,
+        name: str,
+        mac: bytes,
+        ttl_s: int,
+        place: PortRef,
+        now: float,
+        proof: Proof | None = None,
+        *,
+        guarded: bool = False,
+        is_down: Callable[[PortRef], bool] = lambda _: False,
+    ) -> str:
+        """An LLDP announcement came in at a switch port. Returns why it counts for nothing; empty: it counts.
+
+        `guarded`: the guard is on, so a host moves only when its agent proves it, or, if that keeps no secret, when
+        its old port `is_down`.
+        """
         record = self.named(name)
+        proved = record is not None and _verify(record, Announcement(name, mac, ttl_s), proof)
         holder = self.at(place)
-        if holder is not None and holder is not record and (holder.declared or self._is_fresh(holder, now)):
-            self.conflicts += 1
-            return
-        if record is None:
+        refused = ""
+        if holder is not None and holder is not record and self.is_heard(holder, now):
+            refused = f"port {place[1]} of switch {place[0]} has host {holder.name!r}"
+        elif record is None:
             self._keep_unclaimed(name, _Unclaimed(mac, place, now, now + ttl_s), now)
-        elif record.declared:
-            self.conflicts += place != record.place
-            if place == record.place:
-                self._settle(record, place, now, now + ttl_s)
-        elif record.place != place and self._is_fresh(record, now) and record.mac != mac:
+        elif place != record.place and ttl_s == 0:
+            refused = "a host says where it is that it leaves"
+        elif place != record.place and record.declared:
+            refused = "its place is declared"
+        elif place != record.place and not proved:
+            refused = self._doubt(record, mac, now, guarded, is_down)
+        if refused:
             self.conflicts += 1
-        elif ttl_s == 0:
+        elif record is not None and ttl_s == 0:
             record.heard_until = now
-        else:
+        elif record is not None:
             self._settle(record, place, now, now + ttl_s)
+        return refused
+
+    def _doubt(
+        self, record: HostRecord, mac: bytes, now: float, guarded: bool, is_down: Callable[[PortRef], bool]
+    ) -> str:
+        """Why a host does not move on the word of a frame without a proof."""
+        if guarded and record.secret:
+            return "its agent has not proved it"
+        if record.place is None or (guarded and is_down(record.place)):
+            return ""
+        if guarded:
+            return "its agent keeps no secret to prove it with, and its old port is not down"
+        if self._is_fresh(record, now) and (record.mac != mac or record.secret):
+            return "it is heard at its port"
+        return ""
 
     def report_silent(self, host: HostId, by: HostId, reason: str, now: float) -> bool:
         """A neighbour got no answer from the host. True when that is news and to be believed.
@@ -250,6 +323,10 @@ class HostRegistry:
         """Whether worms of others are routed through it: it is up, its agent lets them and keeps up with them."""
         return record.transit and not record.load.busy and self.state(record, now) == "up"
 
+    def is_heard(self, record: HostRecord, now: float) -> bool:
+        """Whether it is at its place for sure: declared there, or heard lately."""
+        return record.declared or self._is_fresh(record, now)
+
     def records(self) -> list[HostRecord]:
         """All hosts by id."""
         return [self._hosts[host] for host in sorted(self._hosts)]
@@ -266,7 +343,7 @@ class HostRegistry:
         """The host on this port."""
         return self._places.get(place)
 
-    def _claim(self, name: str, asked: int | None, now: float) -> HostRecord:
+    def _claim(self, name: str, asked: int | None) -> HostRecord:
         record = self.named(name)
         if asked is None:
             return record if record is not None else self._create(name, self._lowest_free())
@@ -274,14 +351,12 @@ class HostRegistry:
             raise HostRefused(f"host id {asked} is out of range", value=asked, bound=f"0 to {HOST_ID_MAX}")
         holder = self._hosts.get(HostId(asked))
         if holder is not None and holder.name != name:
-            if holder.declared or holder.attached or now < holder.expected_until:
-                raise HostRefused(
-                    f"host id {asked} belongs to {holder.name!r}; the lowest free one is {self._lowest_free()}",
-                    value=asked,
-                    bound="a free host id",
-                )
-            del self._hosts[holder.id]
-            self._drop(holder)
+            cure = "" if holder.attached else f". `wormcast host forget {holder.name}` frees it"
+            raise HostRefused(
+                f"host id {asked} belongs to {holder.name!r}; the lowest free one is {self._lowest_free()}{cure}",
+                value=asked,
+                bound="a free host id",
+            )
         if record is None:
             return self._create(name, HostId(asked))
         if record.id != asked:
@@ -337,3 +412,40 @@ def check_name(name: str) -> None:
             value=name[:NAME_BYTES_MAX],
             bound=NAME_BOUND,
         )
+
+
+def _check_owner(record: HostRecord, mac: bytes, caller: Caller) -> None:
+    """Raises `HostRefused` unless the agent that comes is the one that has the name. Without a secret the hardware
+    address tells; with it two that are there at once are one agent and a copy of it."""
+    is_it = hmac.compare_digest(record.secret, caller.secret) if record.secret else record.mac == mac
+    if is_it and (record.mac == mac or not record.attached):
+        return
+    owner = f"an agent {_where(record.address, record.mac)}"
+    if is_it:
+        cure = "it has the secret of that one: give it another name, and a state directory of its own"
+    elif record.attached:
+        cure = "give it another name"
+    else:
+        cure = f"give it another name, or, if that agent is gone for good or has lost its secret, say so: `wormcast host forget {record.name}`"
+    raise HostRefused(
+        f"the name {record.name!r} belongs to {owner}, which is {'connected' if record.attached else 'away'}; this agent "
+        f"{_where(caller.address, mac)} is another one; {cure}",
+        value=record.name,
+        bound="a name that no other agent has",
+    )
+
+
+def _where(address: str, mac: bytes) -> str:
+    hardware = f"with hardware address {mac.hex(':')}"
+    return f"at {address} {hardware}" if address else hardware
+
+
+def _verify(record: HostRecord, announcement: Announcement, proof: Proof | None) -> bool:
+    """Whether an announcement has a proof, and is newer than the last that had."""
+    if proof is None or not record.secret or not record.challenge or proof.number <= record.proved:
+        return False
+    wanted = prove(announcement, record.secret, record.challenge, proof.number).proof
+    if wanted is None or not hmac.compare_digest(wanted.check, proof.check):
+        return False
+    record.proved = proof.number
+    return True

@@ -93,6 +93,8 @@ class LinkMonitor:
         """By both ends: every link that was up, until one of its ports leads elsewhere."""
         self._seen: set[SwitchId] = set()
         """Switches that were up once."""
+        self.stretch = 1.0
+        """By how much intervals were longer than in a small fabric when probes were last asked for."""
         self.probes_rejected = 0
         """Probes that name an unknown port, or came from one."""
 
@@ -217,7 +219,7 @@ class LinkMonitor:
     def poll_transmit(self, now: float) -> list[PortRef]:
         """Ports that are due for a probe, or for an echo as `echo_port` tells. Counts the probes that are missed."""
         due: list[PortRef] = []
-        stretch = self._stretch()
+        stretch = self.stretch = self._stretch()
         for switch, record in self._switches.items():
             if record.connected and now >= record.echo_at:
                 record.echo_at = now + self._echo_interval_s(record) * stretch
@@ -332,6 +334,16 @@ class LinkMonitor:
         """Ports that the switch says are down, ascending; None if it does not say."""
         record = self._switches.get(switch)
         return sorted(record.ports_down) if record is not None and record.tells_ports else None
+
+    def far(self, ref: PortRef) -> PortRef | None:
+        """Where the probes of this port come in, by those that were believed."""
+        direction = self._directions.get(ref)
+        return None if direction is None else direction.far
+
+    def is_port_down(self, ref: PortRef) -> bool:
+        """Whether the port is known to be down: its switch is, or says so."""
+        record = self._switches.get(ref[0])
+        return record is None or not record.up or ref[1] in record.ports_down
 
     def leads_to_switch(self, ref: PortRef) -> bool:
         """Whether probes came in at this port lately."""

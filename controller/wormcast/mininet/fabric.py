@@ -209,6 +209,11 @@ class Fabric:
         """The local API socket of the agent on `host`."""
         return self.run_directory / f"h{host}.sock"
 
+    @property
+    def agent_state(self) -> Path:
+        """Where agents keep their secrets, each in a file of its own."""
+        return self.run_directory / "agents"
+
     def start_controller(self) -> None:
         """Start the controller, with the state it kept if it ran before."""
         switches = self.run_directory / "switches.json"
@@ -248,7 +253,8 @@ class Fabric:
         if self.shared_agents is None:
             file = self.run_directory / "agents-of-one-process.json"
             self.shared_agents = SharedAgents(self.logs, file)
-        arguments = ["--controller", self.directory_address, *self.options.agent_arguments]
+        arguments = ["--controller", self.directory_address, "--state-dir", str(self.agent_state)]
+        arguments += self.options.agent_arguments
         self.shared_agents.start([self._agent(host) for host in hosts], arguments)
 
     def _agent(self, host: int) -> dict[str, Any]:
@@ -271,7 +277,7 @@ class Fabric:
         argv = [programs.find(programs.AGENT), "--interface", own["interface"], "--socket", own["socket"]]
         argv += ["--name", own["name"], "--host-id", str(host), "--controller", self.directory_address]
         argv += ["--no-transit"] if own["no_transit"] else []
-        argv += [*self.options.agent_arguments]
+        argv += ["--state-dir", str(self.agent_state), *self.options.agent_arguments]
         self.agents[host] = self.hosts[host].popen(
             argv, stdin=subprocess.DEVNULL, stdout=self._log(f"h{host}"), stderr=subprocess.STDOUT
         )

@@ -240,7 +240,8 @@ class WormcastHost(FabricHost):
             return
         argv = ["mnexec", "-a", str(self.pid), programs.find(programs.AGENT)]
         argv += ["--interface", self.defaultIntf().name, "--controller", controller.agents]
-        argv += ["--socket", str(self.socket), "--name", self.name, *self.agent_arguments]
+        argv += ["--socket", str(self.socket), "--name", self.name]
+        argv += ["--state-dir", str(run_directory() / "agents"), *self.agent_arguments]
         self.agent.launch(argv)
         self.environment = {"WORMCAST_SOCKET": str(self.socket), "WORMCAST_API": controller.api}
         self.environment["PATH"] = f"{programs.BIN}:{os.environ['PATH']}"

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wormcast.network.ids import GroupId, HostId
+from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
+from wormcast.network.topology import PortRef
 
 RATE_MIN_BPS = 1_000_000
 """Least rate of a host: at less a host would not get its acknowledgements out."""
 RATE_MAX_BPS = 400_000_000_000
 """No port is faster."""
 RATE_BOUND = f"{RATE_MIN_BPS} to {RATE_MAX_BPS} bits a second"
+LEADS_TO_LINK, LEADS_TO_HOST = "link", "host"
+LEADS_TO = (LEADS_TO_LINK, LEADS_TO_HOST)
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Guard:
     """Groups with an IP multicast address to which members alone may send."""
     rates: Mapping[HostId, int] = field(default_factory=dict)
     """Bits a second that a host may send at most."""
+    ports: Mapping[PortRef, str] = field(default_factory=dict)
+    """What ports lead to, where the operator said so: one of `LEADS_TO`. It holds with the guard off too."""
 
     def rates_bytes(self) -> dict[HostId, int]:
         """The same in bytes."""
@@ -31,10 +36,12 @@ class Guard:
 
     def to_json(self) -> dict[str, Any]:
         """As REST and the state file have it."""
+        ports = [{"switch": s, "port": p, "leads_to": to} for (s, p), to in sorted(self.ports.items())]
         return {
             "on": self.on,
             "closed": sorted(self.closed),
             "rates": [{"host": host, "bps": bps} for host, bps in sorted(self.rates.items())],
+            **({"ports": ports} if ports else {}),
         }
 
     @staticmethod
@@ -44,4 +51,12 @@ class Guard:
         for host, bps in rates.items():
             if not isinstance(bps, int) or not RATE_MIN_BPS <= bps <= RATE_MAX_BPS:
                 raise ValueError(f"the rate of host {host} is {bps!r}; possible: {RATE_BOUND}")
-        return Guard(bool(value["on"]), frozenset(GroupId(group) for group in value["closed"]), rates)
+        # Files of versions before have none.
+        told = value.get("ports", ())
+        ports = {(SwitchId(port["switch"]), PortId(port["port"])): str(port["leads_to"]) for port in told}
+        for (switch, port), to in ports.items():
+            if to not in LEADS_TO:
+                raise ValueError(
+                    f"port {port} of switch {switch} leads to {to!r}; possible: {', '.join(LEADS_TO)}"
+                )
+        return Guard(bool(value["on"]), frozenset(GroupId(group) for group in value["closed"]), rates, ports)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import copy
 import logging
 import time
 from collections.abc import Iterable
@@ -129,7 +130,8 @@ class SwitchSession:
         self._reported: set[str] = set()
         self._ended = asyncio.Event()
         self._outbox: asyncio.Queue[Any] = asyncio.Queue(OUTBOX_MAX)
-        self._encoded: dict[tuple[PortId, bytes], Any] = {}
+        self._encoded: dict[PortId, Any] = {}
+        """A packet-out for each port, but for its frame: to encode one takes longer than to copy it."""
         self._task: asyncio.Task[None] | None = None
         self._retry: asyncio.Task[None] | None = None
 
@@ -155,13 +157,15 @@ class SwitchSession:
                     await task
 
     def send(self, port: PortId, frame: bytes) -> None:
-        """Packet-out; lost when there is no connection, as on a wire. Frames are encoded once and kept."""
+        """Packet-out; lost when there is no connection, as on a wire."""
         if not self.connected:
             return
-        message = self._encoded.get((port, frame))
-        if message is None:
-            message = finsy.P4PacketOut(frame, egress_port=port, pad=0).encode_update(self._switch.p4info)
-            self._encoded[port, frame] = message
+        encoded = self._encoded.get(port)
+        if encoded is None:
+            encoded = finsy.P4PacketOut(b"", egress_port=port, pad=0).encode_update(self._switch.p4info)
+            self._encoded[port] = encoded
+        message = copy.copy(encoded)
+        message.packet.payload = frame
         try:
             self._outbox.put_nowait(message)
         except asyncio.QueueFull:

@@ -7,19 +7,16 @@ import contextlib
 import logging
 import secrets
 import time
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from wormcast_planner import RoutingError, complete_costs
 
 from wormcast.directory.messages import NO_USES, NOTHING, REVISION_LIMITS, TEXT_MAX, BadMessage, RouteUses
 from wormcast.directory.server import AgentDirectory
-from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
-from wormcast.discovery.igmp import IgmpError, IgmpMembers
+from wormcast.discovery.hosts import GONE_AFTER_S, NOBODY, Caller, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor, echo_port
-from wormcast.discovery.lldp import LldpError, Probe, decode, encode_probe
 from wormcast.network.groups import Group
-from wormcast.network.ids import CPU_PORT, IPV4_ETHERTYPE, Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.ids import CPU_PORT, Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, PortRef, Topology
@@ -43,6 +40,7 @@ from wormcast.reconcile.lag_book import LagBook
 from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import LOOK_LATER_S, MtuWatch
 from wormcast.reconcile.pacing import Paced
+from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.port_sources import check_port_sources
 from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
 from wormcast.reconcile.supervise import supervise
@@ -91,8 +89,6 @@ class Controller:
         self.artifacts = artifacts
         # Later starts win the arbitration; on a reconnect the same id comes back.
         self._election_id = time.time_ns() // 1_000_000
-        self._probe_key = secrets.token_bytes(32)
-        self._probes: dict[PortRef, bytes] = {}
         self._background: list[asyncio.Task[None]] = []
         self._network = NOTHING_FOUND
         self.routing = database.keep_routing(routing)
@@ -111,9 +107,14 @@ class Controller:
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}
         self.agents: dict[HostId, AgentStatus] = {}
-        self.lldp_rejected: Counter[str] = Counter()
-        self.igmp = IgmpMembers()
-        self.igmp_rejected: Counter[str] = Counter()
+        self.packets = PacketIns(
+            secrets.token_bytes(32),
+            self.monitor,
+            self.hosts,
+            lambda: self.guard.guard,
+            self.events,
+            self.notice,
+        )
         self.store_failures = 0
         """Changes of the network that could not be written to the state file."""
         self._notices = Paced(self._look_around)
@@ -210,6 +211,7 @@ class Controller:
             raise unknown("switch", switch, sorted(self.sessions))
         self._database.remove_switch(session.spec.id)
         self.monitor.remove_switch(session.spec.id)
+        self.guard.forget_switch(session.spec.id)
         await session.stop()
         self.notice()
 
@@ -250,17 +252,7 @@ class Controller:
 
     def declare_host(self, name: str | None, switch: int, port: int, host: int | None) -> HostRecord:
         """Says which port a host is connected to; raises `RequestError`."""
-        session = self.sessions.get(SwitchId(switch))
-        if session is None:
-            raise unknown("switch", switch, sorted(self.sessions))
-        if not 0 <= port < session.spec.ports:
-            raise RequestError(
-                422,
-                f"switch {switch} has no port {port}",
-                value=port,
-                bound=f"0 to {session.spec.ports - 1}",
-            )
-        place = (SwitchId(switch), PortId(port))
+        place = self.find_port(switch, port)
         if self.monitor.leads_to_switch(place):
             raise RequestError(
                 409, f"port {port} of switch {switch} leads to a switch", value=port, bound="a free port"
@@ -271,6 +263,20 @@ class Controller:
             raise RequestError(409, str(error), value=error.value, bound=error.bound) from error
         self.notice()
         return record
+
+    def find_port(self, switch: int, port: int) -> PortRef:
+        """A port of a switch; raises `RequestError`."""
+        session = self.sessions.get(SwitchId(switch))
+        if session is None:
+            raise unknown("switch", switch, sorted(self.sessions))
+        if not 0 <= port < session.spec.ports:
+            raise RequestError(
+                422,
+                f"switch {switch} has no port {port}",
+                value=port,
+                bound=f"0 to {session.spec.ports - 1}",
+            )
+        return SwitchId(switch), PortId(port)
 
     def forget_host(self, key: int | str) -> None:
         """Removes a host that has no attached agent; raises `RequestError`."""
@@ -283,6 +289,7 @@ class Controller:
         self.agents.pop(record.id, None)
         self.reconciler.steps.forgotten(record.id)
         self.guard.forget_host(record.id)
+        self._keep(lambda: self._database.remove_secret(record.name))
         self.notice()
 
     def find_host(self, key: int | str) -> HostRecord:
@@ -392,8 +399,11 @@ class Controller:
             self.monitor.known_switches().keys() - switches.keys(),
             self.monitor.known_links() - links,
         )
+        self._keep(lambda: self._database.put_network(switches, links, hosts, suspected))
+
+    def _keep(self, put: Callable[[], None]) -> None:
         try:
-            self._database.put_network(switches, links, hosts, suspected)
+            put()
         except StoreError as error:
             # The fabric comes first: a restart would have to discover anew.
             self.store_failures += 1
@@ -413,7 +423,10 @@ class Controller:
             links = self.monitor.links()
             self.monitor.handle_timeout(now)
             for ref in self.monitor.poll_transmit(now):
-                self.sessions[ref[0]].send(CPU_PORT if echo_port(ref[1]) else ref[1], self._probe(ref))
+                port = CPU_PORT if echo_port(ref[1]) else ref[1]
+                self.sessions[ref[0]].send(port, self.packets.probe(ref, now))
+            for (switch, port), frame in self.packets.queries(now):
+                self.sessions[switch].send(port, frame)
             if now >= look_at or self.monitor.links() is not links:
                 self.notice()
                 look_at = now + LOOK_INTERVAL_S
@@ -425,11 +438,6 @@ class Controller:
             await asyncio.sleep(wait_s)
             woken_at = time.monotonic()
             self.lateness.note_controller(woken_at - asleep_at - wait_s, woken_at)
-
-    def _probe(self, ref: PortRef) -> bytes:
-        if ref not in self._probes:
-            self._probes[ref] = encode_probe(Probe(*ref), self._probe_key)
-        return self._probes[ref]
 
     # -- SwitchWatcher ------------------------------------------------------
 
@@ -461,36 +469,9 @@ class Controller:
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """See `SwitchWatcher`."""
-        place = (switch, port)
         now = self.clock.now()
         self.monitor.hear(switch, now)
-        if frame[12:14] == IPV4_ETHERTYPE.to_bytes(2, "big"):
-            try:
-                self.igmp.handle(frame, place)
-            except IgmpError as error:
-                self.igmp_rejected[str(error)] += 1
-            return
-        try:
-            message = decode(frame, self._probe_key)
-        except LldpError as error:
-            self.lldp_rejected[str(error)] += 1
-            return
-        if isinstance(message, Probe):
-            if echo_port(message.port):
-                self.monitor.handle_echo((message.switch, message.port))
-                return
-            links = self.monitor.links()
-            self.monitor.handle_probe((message.switch, message.port), place)
-            if self.monitor.links() != links:
-                self.notice()
-        elif self.monitor.leads_to_switch(place):
-            self.lldp_rejected["host on a link"] += 1
-        else:
-            record = self.hosts.named(message.name)
-            before = None if record is None else (record.place, self.hosts.state(record, now))
-            self.hosts.announce(message.name, message.mac, message.ttl_s, place, now)
-            if record is not None and before != (record.place, self.hosts.state(record, now)):
-                self.notice()
+        self.packets.receive((switch, port), frame, now)
 
     def ports_told(self, switch: SwitchId, told: PortsTold | None) -> None:
         """See `SwitchWatcher`."""
@@ -513,6 +494,7 @@ class Controller:
         members_max: int = 0,
         transit: bool = True,
         revision: int = REVISION_LIMITS,
+        caller: Caller = NOBODY,
     ) -> HostId:
         """See `AgentWatcher`."""
         check_agent(revision, self.artifacts.has_device_ports)
@@ -523,8 +505,20 @@ class Controller:
                 bound=f"0 to {bound}",
             )
         known = self.hosts.named(name)
-        mtu_before = None if known is None else known.mtu_bytes
-        record = self.hosts.register(name, asked, mac, mtu_bytes, version, self.clock.now(), transit)
+        mtu_before, secret_before = (None, b"") if known is None else (known.mtu_bytes, known.secret)
+        now, guarded = self.clock.now(), self.guard.guard.on
+        try:
+            record = self.hosts.register(
+                name, asked, mac, mtu_bytes, version, now, transit, caller, guarded=guarded
+            )
+        except HostRefused as error:
+            if self.packets.episodes.is_news(("agent_refused", str(error)), now):
+                self.events.add(
+                    "agent_refused", time.time(), name=name, address=caller.address, reason=str(error)
+                )
+            raise
+        if record.secret != secret_before:
+            self._keep(lambda: self._database.put_secret(name, record.secret))
         if mtu_bytes != mtu_before:
             self._mtu_looks.call()
         self.agents[record.id] = AgentStatus(

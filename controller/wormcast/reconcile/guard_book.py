@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from wormcast.network.guard import RATE_BOUND, RATE_MAX_BPS, RATE_MIN_BPS, Guard
-from wormcast.network.ids import GroupId, HostId
+from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.group_book import GroupBook
 from wormcast.store.database import Database
@@ -39,6 +39,19 @@ class GuardBook:
             raise RequestError(422, f"a rate of {bps} bits a second", value=bps, bound=RATE_BOUND)
         rates = {own: rate for own, rate in self.guard.rates.items() if own != host}
         self._put(replace(self.guard, rates=rates if bps is None else {**rates, host: bps}))
+
+    def set_port(self, switch: SwitchId, port: PortId, leads_to: str | None) -> None:
+        """Says what a port leads to, one of `LEADS_TO`; None: whatever is found. Raises `StoreError`."""
+        ports = {ref: to for ref, to in self.guard.ports.items() if ref != (switch, port)}
+        self._put(
+            replace(self.guard, ports=ports if leads_to is None else {**ports, (switch, port): leads_to})
+        )
+
+    def forget_switch(self, switch: SwitchId) -> None:
+        """It is no more."""
+        self._put(
+            replace(self.guard, ports={ref: to for ref, to in self.guard.ports.items() if ref[0] != switch})
+        )
 
     def forget_groups(self, groups: Iterable[GroupId]) -> None:
         """These are no more: another of the same number is open."""

@@ -49,6 +49,7 @@ ALTER TABLE groups ADD COLUMN gather INTEGER NOT NULL DEFAULT 0;
 """
 
 _COUNTED_AT = "switch %d is counted at"
+_SECRET_OF = "secret of host "
 
 
 _DEVICE_MAX = (1 << 64) - 1
@@ -102,6 +103,9 @@ class Database:
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch(mode=0o600)
+                with contextlib.suppress(PermissionError):  # another user's
+                    path.chmod(0o600)  # it has the secrets of agents
             self._sql = sqlite3.connect(":memory:" if path is None else path, timeout=0, isolation_level=None)
             # One controller a file: the lock goes with the process, however it ends.
             self._sql.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -243,9 +247,21 @@ class Database:
         columns = "id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent"
         found = self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", _host)
         opted_out = self._read("settings", "value FROM {table} WHERE name='no_transit'", _host_ids)
+        secrets = dict(
+            self._read("settings", f"name, value FROM {{table}} WHERE name LIKE '{_SECRET_OF}%'", _secret)
+        )
         for host in found:
             host.transit = not (opted_out and host.id in opted_out[0])
+            host.secret = secrets.get(host.name, b"")
         return found
+
+    def put_secret(self, name: str, secret: bytes) -> None:
+        """Keeps the secret of the agent of this name."""
+        self._put("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_SECRET_OF + name, secret.hex()))
+
+    def remove_secret(self, name: str) -> None:
+        """Forgets it."""
+        self._put("DELETE FROM settings WHERE name=?", (_SECRET_OF + name,))
 
     def hosts_present(self) -> frozenset[HostId]:
         """Hosts that were not gone when last seen."""
@@ -458,6 +474,10 @@ def _switching(text: str) -> Switching:
 
 def _guard(text: str) -> Guard:
     return Guard.from_json(json.loads(text))
+
+
+def _secret(name: str, value: str) -> tuple[str, bytes]:
+    return name.removeprefix(_SECRET_OF), bytes.fromhex(value)
 
 
 def _host_ids(text: str) -> frozenset[HostId]:

@@ -1,7 +1,7 @@
 //! What other threads ask of the data plane.
 
 use super::outbound::OutboundSender;
-use crate::link::WakeHandle;
+use crate::link::{Prover, WakeHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use wormcast_agent_core::agent::LagTold;
@@ -28,7 +28,12 @@ pub enum NewPlan {
 #[derive(Debug)]
 pub enum Command {
     /// The controller has registered this host.
-    SetHost(HostId),
+    SetHost {
+        /// As this one.
+        host: HostId,
+        /// For its announcements, if it keeps a secret.
+        prover: Option<Prover>,
+    },
     /// A plan; the answer is what to tell the controller.
     ApplyPlan {
         /// It, or the way to it.

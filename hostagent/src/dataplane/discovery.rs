@@ -1,6 +1,6 @@
 //! When to send the discovery frame.
 
-use crate::link::{LLDP_TTL_S, MacAddress, PacketSocket, build_lldp_frame};
+use crate::link::{LLDP_TTL_S, MacAddress, PacketSocket, Prover, build_lldp_frame};
 use wormcast_protocol::Instant;
 
 /// First interval, µs; it grows by half each time until the controller has a plan for this
@@ -13,7 +13,8 @@ const LOCATED_US: u64 = 1_000_000;
 pub(super) struct Discovery {
     name: String,
     mac: MacAddress,
-    frame: Vec<u8>,
+    /// Absent: this agent keeps no secret, or no controller has asked for proofs yet.
+    prover: Option<Prover>,
     /// Until the next frame but one.
     interval_us: u64,
     due: Instant,
@@ -22,11 +23,10 @@ pub(super) struct Discovery {
 
 impl Discovery {
     pub(super) fn new(name: &str, mac: MacAddress) -> Self {
-        let frame = build_lldp_frame(name, mac, LLDP_TTL_S);
         Self {
             name: name.to_owned(),
             mac,
-            frame,
+            prover: None,
             interval_us: SEARCHING_US,
             due: Instant::ZERO,
             sent: 0,
@@ -36,9 +36,14 @@ impl Discovery {
     /// The host may hang elsewhere now.
     pub(super) fn restart(&mut self, mac: MacAddress, now: Instant) {
         self.mac = mac;
-        self.frame = build_lldp_frame(&self.name, mac, LLDP_TTL_S);
         self.interval_us = SEARCHING_US;
         self.due = now;
+    }
+
+    /// The controller has registered this host; from now on announcements have proofs for it.
+    pub(super) fn on_registered(&mut self, prover: Option<Prover>, now: Instant) {
+        self.prover = prover;
+        self.restart(self.mac, now);
     }
 
     /// The controller knows where the host hangs.
@@ -58,16 +63,21 @@ impl Discovery {
         self.due = now.plus_us(self.interval_us);
         self.interval_us = (self.interval_us * 3 / 2).min(LOCATED_US);
         if let Some(socket) = socket
-            && socket.send(&[[&self.frame, &[]]]).is_ok()
+            && self.announce(socket, LLDP_TTL_S)
         {
             self.sent += 1;
         }
     }
 
+    fn announce(&mut self, socket: &PacketSocket, ttl_s: u16) -> bool {
+        let frame = build_lldp_frame(&self.name, self.mac, ttl_s, self.prover.as_mut());
+        socket.send(&[[&frame, &[]]]).is_ok()
+    }
+
     /// Says good-bye (time to live 0).
-    pub(super) fn leave(&self, socket: Option<&PacketSocket>) {
+    pub(super) fn leave(&mut self, socket: Option<&PacketSocket>) {
         if let Some(socket) = socket {
-            let _ = socket.send(&[[&build_lldp_frame(&self.name, self.mac, 0), &[]]]);
+            self.announce(socket, 0);
         }
     }
 }

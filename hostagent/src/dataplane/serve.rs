@@ -22,7 +22,8 @@ impl DataPlane {
 
     fn take_command(&mut self, command: Command, now: Instant) {
         match command {
-            Command::SetHost(host) => {
+            Command::SetHost { host, prover } => {
+                self.discovery.on_registered(prover, now);
                 if let Err(error) = self.set_host(host) {
                     crate::log::error!(
                         "the protocol engine refuses to start as host {host}: {error}"

@@ -6,18 +6,23 @@ mod connection;
 mod lag;
 mod messages;
 pub mod rpc;
+mod secret;
 mod traces;
 
 pub use address::ControllerAddress;
+pub use secret::{STATE_DIRECTORY_DEFAULT, Secret};
 
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan, Report};
+use crate::link::Prover;
 use connection::Connection;
 use hyper_util::rt::TokioIo;
 use messages::{change_message, plan_message};
 use rpc::agent_directory_client::AgentDirectoryClient;
 use rpc::agent_message::Body as AgentBody;
 use rpc::controller_message::Body as ControllerBody;
-use rpc::{AgentMessage, ControllerMessage, Counter, PlanApplied, Register, Statistics};
+use rpc::{
+    AgentMessage, ControllerMessage, Counter, PlanApplied, Register, Registered, Statistics,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -66,6 +71,8 @@ pub struct Introduction {
     pub mtu_bytes: u32,
     /// Worms of others are not to be routed through this host.
     pub no_transit: bool,
+    /// What the controller knows this agent by, if it keeps one.
+    pub secret: Option<Arc<Secret>>,
 }
 
 /// How it stands with the controller.
@@ -219,6 +226,9 @@ impl DirectoryClient {
             members_max: MEMBERS_MAX as u32,
             no_transit: self.introduction.no_transit,
             revision: REVISION,
+            secret: (self.introduction.secret.iter())
+                .flat_map(|secret| *secret.bytes())
+                .collect(),
         };
         send(&outgoing, AgentBody::Register(register)).await?;
         let mut client =
@@ -243,7 +253,7 @@ impl DirectoryClient {
             .map_err(|_| answer_late())??;
         match first.and_then(|message| message.body) {
             Some(ControllerBody::Registered(registered)) => {
-                self.accept_registration(registered.host_id).await?
+                self.accept_registration(registered).await?
             }
             Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
             _ => {
@@ -255,7 +265,8 @@ impl DirectoryClient {
         self.serve(stream, outgoing).await
     }
 
-    async fn accept_registration(&self, host_id: u32) -> Result<(), Break> {
+    async fn accept_registration(&self, registered: Registered) -> Result<(), Break> {
+        let host_id = registered.host_id;
         let host = match u16::try_from(host_id) {
             Ok(id) if id <= HOST_ID_MAX => HostId(id),
             _ => {
@@ -264,7 +275,12 @@ impl DirectoryClient {
                 )));
             }
         };
-        self.dataplane.send(Command::SetHost(host)).await?;
+        // A controller of an older version asks for no proofs.
+        let secret =
+            (self.introduction.secret.as_ref()).filter(|_| !registered.challenge.is_empty());
+        let prover = secret.map(|secret| Prover::new(secret.bytes(), &registered.challenge));
+        let command = Command::SetHost { host, prover };
+        self.dataplane.send(command).await?;
         self.state.change(|state| {
             state.connected = true;
             state.attachments += 1;
@@ -318,7 +334,7 @@ impl DirectoryClient {
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {
-                            self.accept_registration(registered.host_id).await?;
+                            self.accept_registration(registered).await?;
                         }
                         // A newer controller may say things this agent does not know.
                         None => {}

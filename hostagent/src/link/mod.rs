@@ -10,7 +10,7 @@ mod wake;
 pub use interface::{
     Interface, InterfaceError, MacAddress, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN,
 };
-pub use lldp::{LLDP_TTL_S, build_lldp_frame};
+pub use lldp::{LLDP_TTL_S, Prover, build_lldp_frame};
 pub use namespace::Namespace;
 pub use poller::Poller;
 pub use socket::{

@@ -134,6 +134,8 @@ fn spawn(socket: &Path, log: &Path, host: u16, controller: &str, options: &[Stri
         .arg(controller)
         .arg("--socket")
         .arg(socket)
+        .arg("--state-dir")
+        .arg(socket.with_extension("state"))
         .arg("--name")
         .arg(format!("h{host}"))
         .arg("--host-id")

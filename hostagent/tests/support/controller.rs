@@ -198,7 +198,10 @@ fn register_agent(
     }
     let host_id = register.host_id.unwrap_or(0);
     known.registered.push(register);
-    let registered = rpc::Registered { host_id };
+    let registered = rpc::Registered {
+        host_id,
+        challenge: vec![9; 16],
+    };
     outgoing
         .try_send(Ok(message(ControllerBody::Registered(registered))))
         .unwrap();

@@ -135,7 +135,8 @@ def main() -> None:
     agents = []
     for host in range(hosts):
         command = [binary, "--interface", f"h{host}", "--controller", address, "--name", f"h{host}"]
-        command += ["--host-id", str(host), "--socket", f"{directory}/h{host}.sock", *options]
+        command += ["--host-id", str(host), "--socket", f"{directory}/h{host}.sock"]
+        command += ["--state-dir", str(directory), *options]
         log = (directory / f"h{host}.log").open("wb")
         agents.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log))
     try:

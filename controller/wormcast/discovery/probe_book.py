@@ -1,0 +1,47 @@
+"""Probes that are on their way: each counts once, and in time. Pure; time is an argument.
+
+Hosts see the probes that leave their ports. What one has recorded is refused here. That one hands a probe to another
+at once, no signature can tell; `reconcile/packet_in.py` makes no link of a port with a host.
+"""
+
+from __future__ import annotations
+
+from wormcast.discovery.lldp import LldpError, Probe, encode_probe
+from wormcast.network.topology import PortRef
+
+VALID_S = 2.0
+"""A probe counts for so long, times by how much the intervals of probes are longer than in a small fabric. A switch
+that holds one for longer is silent by then (`SWITCH_SILENT_S`)."""
+
+
+class ProbeRefused(LldpError):
+    """A probe of this controller that shows nothing; the text is the reason to count."""
+
+
+class ProbeBook:
+    """Makes probes, and knows which are on their way. These are as many as leave in `VALID_S`; `PROBES_PER_S_MAX`
+    bounds them."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key` signs probes. Those of a controller that had another one are refused."""
+        self.key = key
+        self._next = 0
+        self._sent: dict[int, tuple[float, PortRef | None]] = {}
+        """By nonce, in this order: when it left, and where it has come in."""
+
+    def send(self, ref: PortRef, now: float, stretch: float = 1.0) -> bytes:
+        """The frame of a probe that leaves by this port. Those that left `VALID_S` ago are forgotten."""
+        while self._sent and now - self._sent[oldest := next(iter(self._sent))][0] > VALID_S * stretch:
+            del self._sent[oldest]
+        nonce, self._next = self._next, self._next + 1
+        self._sent[nonce] = (now, None)
+        return encode_probe(Probe(*ref, nonce), self.key)
+
+    def take(self, probe: Probe, place: PortRef, now: float, stretch: float = 1.0) -> None:
+        """A probe that this controller signed has come in at this port. Raises `ProbeRefused`."""
+        sent_at, seen_at = self._sent.get(probe.nonce, (float("-inf"), None))
+        if seen_at is not None:
+            raise ProbeRefused("probe seen twice")
+        if now - sent_at > VALID_S * stretch:
+            raise ProbeRefused("probe too late")
+        self._sent[probe.nonce] = (sent_at, place)
