@@ -18,7 +18,7 @@ from controller_lab.small import add_fabric, with_rest
 from finsy.p4entity import decode_entity, encode_updates
 from wormcast.cli.main import main as wormcast
 from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS, Guard
-from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
+from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.p4rt.convert import decode_into, encode_update
 from wormcast.p4rt.tables import Stage, SwitchTables, split_batches
@@ -54,6 +54,12 @@ def test_the_guard_is_asked_for_over_rest_and_kept(tmp_path: Path) -> None:
     asyncio.run(ask())
     kept = Database(state)
     assert kept.guard() == Guard(True, frozenset({GroupId(7)}), {HostId(1): 5_000_000})
+    told = Guard(ports={(SwitchId(1), PortId(3)): "host"})
+    kept.put_guard(told)
+    assert kept.guard() == told
+    kept.put_guard(Guard(True, frozenset({GroupId(7)}), {HostId(1): 5_000_000}))
+    # Agents have their secrets there.
+    assert state.stat().st_mode & 0o777 == 0o600
     kept.close()
 
     async def again() -> None:
@@ -137,8 +143,15 @@ def test_the_command_line(tmp_path: Path) -> None:
             }
             assert "at any rate" in await command("host", "limit", "2", "any")
             for wrong in ("fast", "nan", "inf"):
-                assert "give Mb/s" in await command("host", "limit", "2", wrong, fails=True)
+                assert "no rate in Mb/s" in await command("host", "limit", "2", wrong, fails=True)
             assert "no group" in await command("guard", "set", "--open", "radio", fails=True)
+            assert "port 3 of switch 1 leads to a link" in await command("guard", "port", "1:3", "link")
+            assert controller.guard.guard == Guard(True, ports={(SwitchId(1), PortId(3)): "link"})
+            assert "port 3 of switch 1: leads to a link" in await command("guard", "show")
+            assert "what is found there" in await command("guard", "port", "1:3", "any")
+            assert "give SWITCH:PORT" in await command("guard", "port", "13", "link", fails=True)
+            assert "no switch 77" in await command("guard", "port", "77:0", "host", fails=True)
+            assert "has no port 99" in await command("guard", "port", "1:99", "host", fails=True)
             assert controller.guard.guard == Guard(True)
 
     asyncio.run(main())

@@ -35,6 +35,8 @@ get /v1/hosts/printer
 put /v1/hosts/printer/rate {"bps": 5000000}
 get /v1/guard
 put /v1/guard {"on": true}
+put /v1/switches/0/ports/0 {"leads_to": "host"}
+get /v1/guard
 delete /v1/hosts/printer
 get /v1/switching
 put /v1/switching {"mode": "packet"}

@@ -342,12 +342,23 @@ class Rate(Answer):
     bps: int
 
 
+class PortLeads(Answer):
+    """What a port leads to, as the operator says."""
+
+    switch: int
+    port: int
+    leads_to: Annotated[Literal["link", "host"] | None, Field(description="null: what is found there")]
+
+
 class Guard(Answer):
     """What is asked of the guard."""
 
     on: bool
     closed: list[int]
     rates: list[Rate]
+    ports: Annotated[
+        list[PortLeads], Field(description="absent: the operator has said of no port what it leads to")
+    ] = []
 
 
 class Switching(Answer):

@@ -42,6 +42,7 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("put", "/v1/hosts/{host}/rate"): (answers.Host,),
     ("get", "/v1/guard"): (answers.Guard,),
     ("put", "/v1/guard"): (answers.Guard,),
+    ("put", "/v1/switches/{switch}/ports/{port}"): (answers.PortLeads,),
     ("get", "/v1/switching"): (answers.Switching,),
     ("put", "/v1/switching"): (answers.Switching,),
     ("get", "/v1/groups"): (answers.Groups,),
