@@ -50,6 +50,7 @@ control WormIngress(inout headers_t hdr,
     ReplicationIngress() replication;
     EdgeIngress() edge;
     PuntOut() punt_out;
+    PuntRate() punt_rate;
     Drops() drops;
 
     apply {
@@ -77,6 +78,10 @@ control WormIngress(inout headers_t hdr,
             } else {
                 meta.drop_reason = drop_reason_t.NOT_A_WORM;
             }
+        }
+        if (enters && meta.drop_reason == drop_reason_t.NONE && !hdr.packet_out.isValid()
+            && standard_metadata.egress_spec == CPU_PORT) {
+            punt_rate.apply(meta);
         }
         if (meta.drop_reason != drop_reason_t.NONE && meta.absorbed == 1) {
             reinject.apply(hdr, meta); // it ends here

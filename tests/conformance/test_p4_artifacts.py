@@ -232,6 +232,7 @@ def _preambles(file: str = "wormcast.p4info.txtpb") -> dict[str, int]:
         ("ingress.open_groups", 0x02000009),
         ("ingress.group_senders", 0x0200000A),
         ("rates", 0x14000001),
+        ("punts", 0x14000002),
         ("ingress.gather_branch", 0x01000011),
         ("ingress.gather_unknown", 0x01000012),
         ("ingress.gather", 0x0200000D),
@@ -273,10 +274,11 @@ TOFINO_ONLY = {
 }
 
 
-# What the programs for the chips do not do: gathered ACKs; on the first one wormhole mode.
+# What the programs for the chips do not do: gathered ACKs and the bound on packet-ins; on the first one wormhole mode.
 GATHERING = {"ingress.gather", "ingress.gather_branch", "ingress.gather_unknown"}
 WORMHOLE = {"ingress.packet_mode", "ingress.wormhole", "ingress.wormhole_mode", "trains"}
-NOT_ON_CHIP = {"tofino": GATHERING | WORMHOLE, "tofino2": GATHERING}
+PUNTS = {"punts"}
+NOT_ON_CHIP = {"tofino": GATHERING | WORMHOLE | PUNTS, "tofino2": GATHERING | PUNTS}
 
 
 def _without_registers(file: str) -> dict[str, int]:

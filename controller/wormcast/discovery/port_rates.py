@@ -10,6 +10,9 @@ RATE_PER_S = 200.0
 """Frames a second of a port that are read. A link brings some 83 probes at most (`LATE_S`), an agent 3 announcements."""
 BURST = 400.0
 """So many may come at once."""
+HANDED_IN_PER_S = round(2 * RATE_PER_S)
+HANDED_IN_BURST = round(2 * BURST)
+"""What a switch with a meter for it hands in of a port: more than is read, so that a flood is seen."""
 OVER_AFTER_S = 5.0
 """A flood is over when nothing more than that has come for so long."""
 

@@ -13,6 +13,7 @@ from wormcast_planner import MulticastGroup, PortRate, SwitchState, TableDefault
 from wormcast.p4rt.device_ports import DevicePorts
 
 METER_RATES = "rates"
+METER_PUNTS = "punts"
 TABLE_WORMHOLE = "ingress.wormhole"
 ACTION_PACKET = "ingress.packet_mode"
 BURST_S = 0.05

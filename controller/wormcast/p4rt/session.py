@@ -20,10 +20,12 @@ import finsy
 from finsy.p4schema import P4SchemaCache
 from wormcast_planner import TABLES_WITH_DEFAULT, Place, SwitchState, Update
 
+from wormcast.discovery.port_rates import HANDED_IN_BURST, HANDED_IN_PER_S
 from wormcast.network.ids import IPV4_ETHERTYPE, LLDP_ETHERTYPE, PortId, SwitchId
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import (
+    METER_PUNTS,
     METER_RATES,
     ForeignEntry,
     decode_default_into,
@@ -255,6 +257,7 @@ class SwitchSession:
             return
         async with self._lock:
             await self._read_state()
+            await self._bound_packet_ins()
             self._outbox = asyncio.Queue(OUTBOX_MAX)
             self.connected = True
             self._changed.set()
@@ -466,6 +469,20 @@ class SwitchSession:
                 self._doubt(f"the map of device ports is refused: {error.message or error.code.name}")
                 return
             self.updates_written += len(updates)
+
+    async def _bound_packet_ins(self) -> None:
+        """What one port brings must not be all that a switch hands in. These cells are always the same, and in no plan."""
+        if self._artifacts.schema.meters.get(METER_PUNTS) is None:
+            return
+        rate, burst = HANDED_IN_PER_S, HANDED_IN_BURST
+        config = finsy.P4MeterConfig(cir=rate, cburst=burst, pir=rate, pburst=burst)
+        cells = [
+            ~finsy.P4MeterEntry(METER_PUNTS, index=port, config=config) for port in range(self.spec.ports)
+        ]
+        try:
+            await self._switch.write(cells)
+        except finsy.P4ClientError as error:
+            self._report(f"packet-ins are not bounded: {error.message or error.code.name}", None)
 
     async def _read_defaults(self, state: SwitchState) -> None:
         """Default actions the controller sets; where they cannot be read they are written again."""
