@@ -288,6 +288,15 @@ impl Client {
         self.ask(&Request::Confirm { handle: message }).map(drop)
     }
 
+    /// Says that the application is still at work on a message whose end has come: the agent's time for
+    /// [`Client::confirm`] begins anew.
+    ///
+    /// # Errors
+    /// Refused if the message was lost meanwhile.
+    pub fn extend(&mut self, message: u32) -> Result<(), ClientError> {
+        self.ask(&Request::Extend { handle: message }).map(drop)
+    }
+
     /// Says that the application does not take the message.
     ///
     /// # Errors

@@ -297,7 +297,7 @@ fn empty_and_tiny_messages_arrive_one_by_one() {
         use wormcast_agent::client::Incoming;
         use wormcast_agent_core::api::Notice;
         match receiver.receive(LIMIT).unwrap().expect("in time") {
-            Incoming::Notice(Notice::MessageEnd { handle, length }) => {
+            Incoming::Notice(Notice::MessageEnd { handle, length, .. }) => {
                 arrived.push(length as usize);
                 receiver.confirm(handle).unwrap();
             }

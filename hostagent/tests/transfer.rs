@@ -21,7 +21,7 @@ fn receive(client: &mut Client, answer: impl FnOnce(&mut Client, u32)) -> Vec<u8
         {
             Incoming::Data { bytes, .. } => content.extend_from_slice(&bytes),
             Incoming::Notice(Notice::MessageBegin { .. }) => content.clear(),
-            Incoming::Notice(Notice::MessageEnd { handle, length }) => {
+            Incoming::Notice(Notice::MessageEnd { handle, length, .. }) => {
                 assert_eq!(length, content.len() as u64);
                 answer(client, handle);
                 return content;
@@ -221,6 +221,40 @@ fn a_receiver_that_stalls_or_dies_harms_only_itself() {
         .find(|incoming| matches!(incoming, Incoming::Notice(Notice::MessageLost { .. })));
     assert!(lost.is_some());
     assert_eq!(fabric.agents[1].counter("applications.stalled_messages"), 1);
+}
+
+#[test]
+fn who_says_that_it_is_at_work_is_waited_for() {
+    let groups = [group(1, "repeat", &[0, 1])];
+    let Some(fabric) = Fabric::start(2, &groups, &["--receiver-stall", "6"]) else {
+        return;
+    };
+    let mut receiver = fabric.client(1);
+    receiver.open_receiver(1_u16, None).unwrap();
+    let mut client = fabric.client(0);
+    let sender = client.open_sender(1_u16).unwrap();
+    client.write(sender.handle, b"a message").unwrap();
+    let message = client.end_message(sender.handle).unwrap();
+    let ended = std::iter::from_fn(|| receiver.receive(LIMIT).unwrap()).find_map(|one| match one {
+        Incoming::Notice(Notice::MessageEnd {
+            handle, arrival, ..
+        }) => Some((handle, arrival)),
+        _ => None,
+    });
+    let (handle, arrival) = ended.expect("it comes");
+    // One packet: it took no time.
+    assert_eq!(
+        arrival.map(|arrival| (arrival.us, arrival.bytes)),
+        Some((0, 0))
+    );
+    for _ in 0..16 {
+        std::thread::sleep(Duration::from_millis(500));
+        receiver.extend(handle).unwrap();
+    }
+    receiver.confirm(handle).unwrap();
+    let stable = client.wait_stable(sender.handle, message, LIMIT).unwrap();
+    assert_eq!(stable.failed, 0, "{stable:?}");
+    assert_eq!(fabric.agents[1].counter("applications.stalled_messages"), 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the engine tells the shell, and what the application side returns.
 
+use crate::time::Instant;
 use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Seq};
 
 /// A frame in the caller's buffer, ready to be sent.
@@ -206,6 +207,17 @@ pub struct Arrived {
     pub next: Seq,
     /// All members hold, and have read, everything before, as far as this host knows.
     pub stable: Seq,
+}
+
+/// When the packets came of a message that is being read, as far as it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageArrival {
+    /// The first of them.
+    pub first: Instant,
+    /// The last.
+    pub last: Instant,
+    /// Bytes in those that came after the first moment.
+    pub later_bytes: u64,
 }
 
 /// Why the application's call is refused.

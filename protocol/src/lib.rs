@@ -24,7 +24,9 @@ pub use engine::{
     Engine, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, UNCLAIMED_MAX, WAYS_MAX,
     Way,
 };
-pub use event::{Arrived, Event, LossReason, MemberState, Read, Transmit, Unclaimed, UseError};
+pub use event::{
+    Arrived, Event, LossReason, MemberState, MessageArrival, Read, Transmit, Unclaimed, UseError,
+};
 pub use plan::{ChildRole, Choice, Copies, Edge, Gathered, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;
 pub use routes::{Alternative, Alternatives};

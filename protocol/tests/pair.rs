@@ -490,3 +490,58 @@ fn worms_in_transit_are_not_for_an_engine() {
     let mut buf = vec![0; engine.frame_length_max()];
     assert!(engine.poll_transmit(now, &mut buf).is_none());
 }
+
+#[test]
+fn when_a_message_came_is_told_however_late_it_is_read() {
+    let (mut origin, mut member) = (engine(ORIGIN, 0), engine(MEMBER, 0));
+    let at = |ms: u64| Instant::from_micros(ms * 1_000);
+    let lengths = [3_000_usize, 1, 2_000];
+    for (number, &length) in lengths.iter().enumerate() {
+        let bytes = message(number, length);
+        assert_eq!(origin.write(GROUP, &bytes, true, at(0)), Ok(length));
+    }
+    // One frame each millisecond: what comes at a time is known by its bytes.
+    let mut came = Vec::new();
+    let mut waiting = std::collections::VecDeque::new();
+    for ms in 1..500 {
+        origin.handle_timeout(at(ms));
+        waiting.extend(outgoing(&mut origin, at(ms)));
+        if let Some(frame) = waiting.pop_front() {
+            let before = received_bytes(&member);
+            member.handle_frame(&frame, at(ms)).expect("taken");
+            came.push((ms, received_bytes(&member) - before));
+        }
+        member.handle_timeout(at(ms));
+        for frame in outgoing(&mut member, at(ms)) {
+            origin.handle_frame(&frame, at(ms)).expect("taken");
+        }
+    }
+    came.retain(|&(_, bytes)| bytes > 0);
+    let late = at(10_000);
+    let mut buf = [0; 100];
+    let mut next = came.into_iter();
+    for length in lengths {
+        let mut packets = Vec::new();
+        while packets.iter().map(|&(_, bytes)| bytes).sum::<u64>() < length as u64 {
+            packets.push(next.next().expect("all of it came"));
+        }
+        loop {
+            let read = member.read(GROUP, ORIGIN, &mut buf, late).expect("there");
+            if read.end_of_message {
+                break;
+            }
+        }
+        let arrival = member.message_arrival(GROUP, ORIGIN).expect("it is read");
+        let (first, last) = (packets[0], packets[packets.len() - 1]);
+        assert_eq!((arrival.first, arrival.last), (at(first.0), at(last.0)));
+        assert_eq!(arrival.later_bytes, length as u64 - first.1);
+        member
+            .confirm(GROUP, ORIGIN, late)
+            .expect("its end is read");
+    }
+}
+
+fn received_bytes(member: &Engine) -> u64 {
+    let of_stream = member.statistics().find(|(_, origin, _)| *origin == ORIGIN);
+    of_stream.map_or(0, |(_, _, statistics)| statistics.data_received_bytes)
+}

@@ -7,9 +7,11 @@ import json
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agent_lab.lab import Lab, group
@@ -19,6 +21,12 @@ from wormcast.client.files import encode_file_start
 pytestmark = pytest.mark.network
 
 LIMIT_S = 60
+# As on a file system without unnamed files.
+HIDDEN = [
+    sys.executable,
+    "-c",
+    "import os; del os.O_TMPFILE\nfrom wormcast.cli.main import main\nmain(prog_name='wormcast')",
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +46,12 @@ def run(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     return process.returncode, out.decode(), error.decode()
 
 
-def start_recv(lab: Lab, host: int, number: int, output: Path, *more: str) -> subprocess.Popen[bytes]:
+def start_recv(
+    lab: Lab, host: int, number: int, output: Path, *more: str, **options: Any
+) -> subprocess.Popen[bytes]:
     """A receiver that is open when this returns."""
     arguments = ["recv", "-g", str(number), "-o", str(output), "--count", "1", "--timeout", "30", *more]
-    process = lab.start(host, *arguments)
+    process = lab.start(host, *arguments, **options)
     until(lambda: open_receivers(lab, host, number) == 1)
     return process
 
@@ -66,6 +76,18 @@ def file_of(path: Path, size: int, seed: int = 1) -> Path:
 def names(directory: Path) -> list[str]:
     """What is in it."""
     return sorted(path.name for path in directory.iterdir())
+
+
+def written(process: subprocess.Popen[bytes], directory: Path) -> int:
+    """Bytes of the file without name, or with a hidden one, that a process has open in a directory."""
+    size = 0
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            if directory in link.readlink().parents:
+                size += link.stat().st_size
+        except FileNotFoundError:
+            continue
+    return size
 
 
 def outputs(tmp_path: Path) -> tuple[Path, Path]:
@@ -243,11 +265,12 @@ def test_pipes_from_standard_input_to_standard_output(lab: Lab, tmp_path: Path) 
 
 def test_an_interrupted_receiver_leaves_nothing_behind(lab: Lab, tmp_path: Path) -> None:
     one, two = outputs(tmp_path)
-    interrupted, other = start_recv(lab, 1, 1, one), start_recv(lab, 2, 1, two)
+    interrupted, other = start_recv(lab, 1, 1, one, program=HIDDEN), start_recv(lab, 2, 1, two)
     with Agent(lab.socket(0)) as agent, agent.open_sender(1) as sender:
         content = random.Random(5).randbytes(2_000_000)
         sender.write(encode_file_start("f", len(content)) + content)
-        until(lambda: len(names(one)) == 1)
+        until(lambda: written(interrupted, one) > 1_000_000)
+        assert len(names(one)) == 1
         interrupted.send_signal(signal.SIGINT)
         assert run(interrupted)[0] == 130
         assert names(one) == []
@@ -277,24 +300,24 @@ def test_waiting_in_vain_ends_with_its_own_status(lab: Lab, tmp_path: Path) -> N
 def test_wrong_use_says_what_is_right(lab: Lab, tmp_path: Path) -> None:
     file = file_of(tmp_path / "x", 10)
     code, out, error = run(lab.start(0, "send", str(file), "-g", "9", "--json"))
-    assert code == 1
+    assert code == 2
     assert "host 0 is not a member of group 9; it is a member of: 1 (group1), 2 (group2)" in error
     refusal = json.loads(error)["error"]
     assert (refusal["code"], refusal["choices"], out) == ("unknown-group", [1, 2, 3, 4], "")
     code, _, error = run(lab.start(0, "recv", "-g", "255", "-o", str(tmp_path)))
-    assert (code, "broadcast" in error) == (1, True)
+    assert (code, "broadcast" in error) == (2, True)
     code, _, error = run(lab.start(0, "recv", "-g", "1", "-o", str(file)))
-    assert (code, "is not a directory" in error) == (1, True)
+    assert (code, "is a file, not a directory" in error) == (2, True)
     code, _, error = run(lab.start(0, "send", str(tmp_path), "-g", "1"))
-    assert (code, "is a directory" in error) == (1, True)
+    assert (code, "is a directory" in error) == (2, True)
     code, _, error = run(lab.start(0, "send", str(tmp_path / "none"), "-g", "1"))
-    assert (code, "No such file" in error) == (1, True)
+    assert (code, "No such file" in error) == (2, True)
     code, _, error = run(lab.start(None, "status"))
-    assert code == 1
+    assert code == 69
     assert "no agent at /nowhere/agent.sock: there is no such socket; is wormcast-agent running?" in error
     receiver = start_recv(lab, 1, 1, tmp_path)
     code, _, error = run(lab.start(1, "recv", "-g", "1", "-o", str(tmp_path)))
-    assert code == 1
+    assert code == 2
     assert f"process {receiver.pid}" in error
     receiver.send_signal(signal.SIGINT)
     run(receiver)

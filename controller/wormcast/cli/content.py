@@ -18,32 +18,43 @@ _CHUNK_BYTES = 256 << 10
 
 
 class Content:
-    """Bytes of a file descriptor; `size` is None for a pipe."""
+    """Bytes of a file descriptor. A pipe has no size, permissions or time."""
 
-    def __init__(self, descriptor: int, size: int | None, deadline: float | None) -> None:
-        self.size = size
+    def __init__(self, descriptor: int, about: os.stat_result | None, deadline: float | None) -> None:
+        self.size = None if about is None else about.st_size
+        self.mode = None if about is None else about.st_mode
+        self.mtime_ns = None if about is None else about.st_mtime_ns
         self._descriptor = descriptor
         self._deadline = deadline
 
-    def chunks(self) -> Iterator[bytes]:
-        """All of it. Raises `AgentTimeoutError` at the deadline."""
+    def chunks(self, wake: int) -> Iterator[bytes]:
+        """All of it. An empty chunk: a pipe has nothing yet, but there is something to read from the descriptor
+        `wake`. Raises `AgentTimeoutError` at the deadline."""
         while True:
-            if self.size is None:
-                self._wait()
+            if self.size is None and not self._wait(wake):
+                yield b""
+                continue
             chunk = os.read(self._descriptor, _CHUNK_BYTES)
             if not chunk:
                 return
             yield chunk
 
-    def _wait(self) -> None:
+    def _wait(self, wake: int) -> bool:
         """Until a pipe has something, or its writer is gone."""
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
+        poll.register(wake, select.POLLIN)
         left_ms = None
         if self._deadline is not None:
             left_ms = max(0.0, self._deadline - time.monotonic()) * 1000
-        if not poll.poll(left_ms):
+        ready = {descriptor for descriptor, _ in poll.poll(left_ms)}
+        if (
+            self._deadline is not None
+            and self._descriptor not in ready
+            and time.monotonic() >= self._deadline
+        ):
             raise AgentTimeoutError("nothing came from standard input or the pipe within the time limit")
+        return self._descriptor in ready
 
 
 @contextlib.contextmanager
@@ -60,8 +71,7 @@ def open_content(file: Path, deadline: float | None) -> Iterator[Content]:
     try:
         os.set_blocking(descriptor, True)
         about = os.fstat(descriptor)
-        is_file = stat.S_ISREG(about.st_mode)
-        yield Content(descriptor, about.st_size if is_file else None, deadline)
+        yield Content(descriptor, about if stat.S_ISREG(about.st_mode) else None, deadline)
     finally:
         os.close(descriptor)
 

@@ -3,51 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
-import sys
-import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
-from rich.progress import Progress as ProgressBars
 
+from wormcast.cli.arriving import ArrivingFile, FileSettings, is_full
+from wormcast.cli.outlet import Outlet
+from wormcast.cli.placing import remove_left_behind
+from wormcast.cli.progress import ProgressLine, facts_of
+from wormcast.cli.refusal import Refusal, show
 from wormcast.client import (
     AbortReason,
     Agent,
     AgentError,
+    AgentGoneError,
     AgentTimeoutError,
-    IncomingMessage,
+    AgentUnavailableError,
+    Arrival,
     MessageBegin,
     MessageData,
     MessageEnd,
     MessageLost,
+    Receiver,
+    ReceiverEvent,
     RefusedError,
 )
-from wormcast.client.files import FileDecoder, FileFormatError, other_names
+from wormcast.client.files import FileFormatError
 from wormcast.exits import Exit
 
-_PARTIAL_PREFIX = ".wormcast-"
+__all__ = ["FileSettings", "receive_files"]
+
+_RETRY_S = 0.2
+"""Between two looks for an agent that is gone."""
+_NOT_YET = ("no_plan", "unknown_group")
+"""What an agent that has just started answers until the controller has told it its groups."""
 
 
-@dataclass(frozen=True)
-class FileSettings:
-    """Where files go, and how."""
-
-    output: Path
-    overwrite: bool
-    fsync: bool
-
-    @property
-    def to_stdout(self) -> bool:
-        """Files go to standard output, one after the other."""
-        return str(self.output) == "-"
+class _NothingCameError(Exception):
+    """Nothing was received for as long as the user allows."""
 
 
 def receive_files(
@@ -60,60 +55,148 @@ def receive_files(
     as_json: bool,
 ) -> int:
     """Receives until ``count`` files are settled; returns the exit status."""
-    if not settings.to_stdout and not settings.output.is_dir():
-        raise NotADirectoryError(f"{settings.output} is not a directory; make it first")
+    if not settings.to_stdout:
+        if not settings.output.is_dir():
+            what = "a file, not a directory" if settings.output.exists() else "not a directory; make it first"
+            raise NotADirectoryError(f"{settings.output} is {what}")
+        remove_left_behind(settings.output)
     quiet = as_json or settings.to_stdout
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    with contextlib.ExitStack() as stack:
+    with ProgressLine(quiet=quiet, as_json=as_json) as line:
+        # Messages of one origin come one after the other: they need not be kept to stay whole.
+        session = _Session(settings, line, as_json, count, stream=origin is not None)
         try:
-            # However long the agent takes, but for what the user allows.
-            agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
-            receiver = agent.open_receiver(group, origin=origin)
-        except AgentTimeoutError:
-            raise AgentTimeoutError(f"the agent has not answered for {timeout_s:g} s") from None
-        agent.deadline = None
-        display = stack.enter_context(_Display(quiet=quiet))
-        if not quiet:
-            click.echo(f"receiving from group {receiver.group.label}", err=True)
-        session = _Session(settings, display, as_json)
-        try:
-            while count is None or session.settled < count:
-                event = receiver.next_event(timeout_s)
-                if event is None:
-                    session.give_up()
-                    click.echo(f"wormcast: nothing has come for {timeout_s:g} s", err=True)
-                    return Exit.TIMEOUT if count is not None else session.exit_status()
-                session.take(event)
+            agent, receiver = _open(group, origin, timeout_s, socket)
+            if not quiet:
+                line.say(f"receiving from group {receiver.group.label}")
+            while True:
+                with agent:
+                    try:
+                        session.receive(agent, receiver, timeout_s)
+                        receiver.close()
+                        break
+                    except AgentGoneError as gone:
+                        session.agent_gone(str(gone))
+                if session.is_over:
+                    break
+                agent, receiver = _open_again(group, origin, timeout_s, socket, line)
+        except _NothingCameError as nothing:
+            line.close()
+            if as_json:
+                show(Refusal(str(nothing), code="timeout"), as_json)
+            else:
+                line.say(f"wormcast: {nothing}")
+            return Exit.TIMEOUT if count is not None else session.exit_status()
         except KeyboardInterrupt:
-            session.give_up()
             return Exit.INTERRUPTED
-        except BaseException:
-            session.drop_partial_files()
-            raise
-        receiver.close()
+        finally:
+            session.drop_all()
     return session.exit_status()
+
+
+def _open(
+    group: int | str, origin: int | None, timeout_s: float | None, socket: Path | None
+) -> tuple[Agent, Receiver]:
+    """However long the agent takes, but for what the user allows."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    try:
+        agent = Agent(socket, timeout_s=None, deadline=deadline)
+        try:
+            receiver = agent.open_receiver(group, origin=origin)
+        except BaseException:
+            agent.close()
+            raise
+    except AgentTimeoutError:
+        raise AgentTimeoutError(f"the agent has not answered for {timeout_s:g} s") from None
+    agent.deadline = None
+    return agent, receiver
+
+
+def _open_again(
+    group: int | str, origin: int | None, timeout_s: float | None, socket: Path | None, line: ProgressLine
+) -> tuple[Agent, Receiver]:
+    """When the agent is there again, and knows the group. What is waited for is said."""
+    over = None if timeout_s is None else time.monotonic() + timeout_s
+    said = ""
+    while True:
+        try:
+            opened = _open(group, origin, timeout_s, socket)
+            line.note("agent-back", f"the agent is there again; receiving from group {opened[1].group.label}")
+            return opened
+        except (AgentUnavailableError, AgentGoneError) as error:
+            why = str(error)
+        except RefusedError as error:
+            if error.code not in _NOT_YET:
+                raise
+            why = str(error)
+        if why != said:
+            line.note("agent-gone", f"waiting for the agent: {why}")
+            said = why
+        if over is not None and over <= time.monotonic():
+            raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
+        time.sleep(_RETRY_S)
 
 
 class _Session:
     """All files that are arriving."""
 
-    def __init__(self, settings: FileSettings, display: _Display, as_json: bool) -> None:
+    def __init__(
+        self, settings: FileSettings, line: ProgressLine, as_json: bool, count: int | None, *, stream: bool
+    ) -> None:
         self._settings = settings
-        self._display = display
+        self._line = line
         self._as_json = as_json
-        self._files: dict[int, _ArrivingFile] = {}
-        self.settled = 0
+        self._count = count
+        self._stream = stream
+        self._files: dict[int, ArrivingFile] = {}
+        self._outlet = Outlet() if settings.to_stdout and not stream else None
+        self._digests: dict[int, tuple[str, Arrival | None]] = {}
+        """Of files that wait for standard output, by handle."""
+        self._settled = 0
         self._failed = 0
+        self._stopped = False
+
+    @property
+    def is_over(self) -> bool:
+        """No more files are wanted, or there is nowhere to put them."""
+        return self._stopped or (self._count is not None and self._settled >= self._count)
 
     def exit_status(self) -> int:
         """0 if every file came through."""
         return Exit.INCOMPLETE if self._failed else Exit.DONE
 
-    def take(self, event: MessageBegin | MessageData | MessageEnd | MessageLost) -> None:
+    def receive(self, agent: Agent, receiver: Receiver, timeout_s: float | None) -> None:
+        """Takes what comes until no more is wanted."""
+        while not self.is_over:
+            writing = self._outlet is not None and self._outlet.is_busy
+            event = receiver.next_event(0 if writing else timeout_s)
+            if event is not None:
+                self._take(event)
+            elif not writing:
+                raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
+            if writing:
+                self._write_out(agent, wait=event is None)
+
+    def agent_gone(self, why: str) -> None:
+        """What was arriving will not go on. What is whole is still written out."""
+        if self._outlet is not None:
+            for file in self._outlet.files:
+                file.lost = why
+            while self._outlet.is_busy and not self.is_over:
+                self._write_out(None, wait=True)
+        for file in list(self._files.values()):
+            self._fail(file, why, None)
+
+    def drop_all(self) -> None:
+        """Leaves nothing behind that is not whole."""
+        for file in self._files.values():
+            file.drop()
+        self._files.clear()
+
+    def _take(self, event: ReceiverEvent) -> None:
         """Handles an event; trouble with one file does not end the session."""
         handle = event.message.handle
         if isinstance(event, MessageBegin):
-            self._files[handle] = _ArrivingFile(self._settings, self._display, event.message.origin)
+            self._files[handle] = ArrivingFile(self._settings, event.message, stream=self._stream)
             return
         file = self._files.get(handle)
         if file is None:
@@ -122,35 +205,67 @@ class _Session:
             match event:
                 case MessageData():
                     file.write(event.data)
+                    self._show()
                 case MessageEnd():
-                    path, digest = file.finish()
-                    event.message.confirm()
-                    self._settle(handle, path, digest)
+                    self._finish(file, event.arrival)
+                case MessageLost() if self._outlet is not None and self._outlet.has_begun(file):
+                    file.lost = event.reason
                 case MessageLost():
-                    self._fail(event.message, event.reason, None)
+                    self._fail(file, event.reason, None)
         except FileFormatError as error:
-            self._fail(event.message, str(error), "cancelled")
-        except RefusedError as error:
-            # The message was lost while the file was being finished.
-            self._fail(event.message, str(error), None)
+            self._fail(file, str(error), "cancelled")
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            text = "no space left on device" if full else f"cannot write: {error.strerror or error}"
-            self._fail(event.message, text, "no_space" if full else "storage")
+            self._fail_to_write(file, error)
 
-    def give_up(self) -> None:
-        """Aborts what is arriving."""
-        for handle in list(self._files):
-            self._files.pop(handle).drop()
+    def _finish(self, file: ArrivingFile, arrival: Arrival | None) -> None:
+        path, digest = file.finish()
+        if self._outlet is not None:
+            if self._outlet.is_busy:
+                first = self._outlet.files[0].shown
+                text = f"{file.shown} is here and waits: {first} is being written to standard output"
+                self._line.note("waits", text)
+            self._digests[file.message.handle] = (digest, arrival)
+            self._outlet.put(file)
+            return
+        self._confirm(file, path, digest, arrival)
 
-    def drop_partial_files(self) -> None:
-        """Leaves nothing behind that is not whole."""
-        self.give_up()
+    def _write_out(self, agent: Agent | None, *, wait: bool) -> None:
+        """Writes a piece to standard output. The agent learns that this is not a program that stands still."""
+        assert self._outlet is not None
+        file = self._outlet.files[0]
+        try:
+            moved, done = self._outlet.step(agent, wait=wait)
+            if moved and agent is not None:
+                self._outlet.ask_for_time()
+        except OSError as error:
+            # A part of the file may be out: nothing can follow it.
+            self._stopped = True
+            self._fail_to_write(file, error)
+            return
+        if done:
+            digest, arrival = self._digests.pop(file.message.handle)
+            self._confirm(file, None, digest, arrival)
 
-    def _settle(self, handle: int, path: Path | None, digest: str) -> None:
-        file = self._files.pop(handle)
-        self.settled += 1
-        seconds = time.monotonic() - file.started
+    def _confirm(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:
+        """The file is whole and in its place: its sender may know."""
+        if file.lost is None:
+            try:
+                file.message.confirm()
+            except (RefusedError, AgentGoneError) as error:
+                file.lost = str(error)
+                if isinstance(error, AgentGoneError):
+                    self._settle(file, path, digest, arrival)
+                    raise
+        self._settle(file, path, digest, arrival)
+
+    def _settle(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:
+        self._files.pop(file.message.handle)
+        file.drop()
+        self._settled += 1
+        self._failed += file.lost is not None
+        where = f"{path or file.name} from host {file.origin}"
+        lost = f"it is whole, but its sender counts this host as failed: {file.lost}"
+        rate = None if arrival is None else arrival.rate
         if self._as_json:
             report = {
                 "origin": file.origin,
@@ -158,180 +273,56 @@ class _Session:
                 "path": None if path is None else str(path),
                 "bytes": file.size,
                 "sha256": digest,
-                "seconds": round(seconds, 6),
+                "seconds": None if arrival is None else round(arrival.seconds, 6),
+                "rate_mbit_s": None if rate is None else round(rate / 1e6, 3),
             }
+            if file.lost is not None:
+                report["error"] = lost
             click.echo(json.dumps(report), err=self._settings.to_stdout)
         elif not self._settings.to_stdout:
-            rate = file.size * 8 / max(seconds, 1e-9) / 1e6
-            where = f"{path} from host {file.origin}"
-            self._display.print(f"{where}: {file.size} bytes, {rate:.1f} Mb/s, sha256 {digest}")
+            at = "" if rate is None else f"{rate / 1e6:.1f} Mb/s, "
+            self._line.say(f"{where}: {file.size} bytes, {at}sha256 {digest}")
+        if file.lost is not None and not self._as_json:
+            self._line.say(f"wormcast: {where}: {lost}")
+        self._show()
 
-    def _fail(self, message: IncomingMessage, reason: str, abort: AbortReason | None) -> None:
-        file = self._files.pop(message.handle)
+    def _fail_to_write(self, file: ArrivingFile, error: OSError) -> None:
+        text = "no space left on device" if is_full(error) else f"cannot write: {error.strerror or error}"
+        self._fail(file, text, "no_space" if is_full(error) else "storage")
+
+    def _fail(self, file: ArrivingFile, reason: str, abort: AbortReason | None) -> None:
+        self._files.pop(file.message.handle)
+        if self._outlet is not None:
+            self._outlet.remove(file)
+            self._digests.pop(file.message.handle, None)
+        if file.is_torn:
+            reason += f"; {file.size} bytes of it are on standard output, so nothing can follow"
+            self._stopped = True
         file.drop()
-        self.settled += 1
+        self._settled += 1
         self._failed += 1
         if abort is not None:
             with contextlib.suppress(AgentError):
-                message.abort(abort)
+                file.message.abort(abort)
         if self._as_json:
-            report = {"origin": message.origin, "name": file.name, "error": reason}
+            report = {"origin": file.origin, "name": file.name, "error": reason}
             click.echo(json.dumps(report), err=self._settings.to_stdout)
-        click.echo(f"wormcast: {file.name or 'file'} from host {message.origin}: {reason}", err=True)
+        else:
+            self._line.say(f"wormcast: {file.shown}: {reason}")
+        self._show()
 
-
-class _ArrivingFile:
-    """One file on its way: a temporary file beside its place, renamed when it is whole."""
-
-    def __init__(self, settings: FileSettings, display: _Display, origin: int) -> None:
-        self.origin = origin
-        self.started = time.monotonic()
-        self._settings = settings
-        self._display = display
-        self._decoder = FileDecoder()
-        self._out: BinaryIO | None = None
-        self._partial: Path | None = None
-        self._task: TaskID | None = None
-
-    @property
-    def name(self) -> str | None:
-        """As the sender gave it, made safe; None before the header has come."""
-        return None if self._decoder.header is None else self._decoder.header.name
-
-    @property
-    def size(self) -> int:
-        """Bytes of content so far."""
-        return self._decoder.size
-
-    def write(self, data: bytes) -> None:
-        """Takes message bytes."""
-        content = self._decoder.feed(data)
-        if self._decoder.header is None:
+    def _show(self) -> None:
+        """All files together: one line has no room for more."""
+        files = [file for file in self._files.values() if file.name is not None]
+        if not files:
+            self._line.show(None)
             return
-        if self._task is None:
-            label = f"{self.name} from host {self.origin}"
-            self._task = self._display.add(label, self._decoder.header.size)
-        if content:
-            self._open().write(content)
-            self._display.update(self._task, self.size)
-
-    def finish(self) -> tuple[Path | None, str]:
-        """Checks the whole and gives it its name; the path (None: standard output) and digest."""
-        digest = self._decoder.finish()
-        out = self._open()
-        out.flush()
-        if self._settings.to_stdout or self._partial is None:
-            self._end_display()
-            return None, digest
-        if self._settings.fsync:
-            os.fsync(out.fileno())
-        out.close()
-        path = self._place(self._partial)
-        self._partial = None
-        if self._settings.fsync:
-            _sync_directory(path.parent)
-        self._end_display()
-        return path, digest
-
-    def drop(self) -> None:
-        """Removes what has come."""
-        if self._out is not None and not self._settings.to_stdout:
-            # A full disk may object to the last flush; the file goes anyway.
-            with contextlib.suppress(OSError):
-                self._out.close()
-        if self._partial is not None:
-            self._partial.unlink(missing_ok=True)
-            self._partial = None
-        self._end_display()
-
-    def _open(self) -> BinaryIO:
-        if self._out is None:
-            if self._settings.to_stdout:
-                self._out = sys.stdout.buffer
-            else:
-                descriptor, partial = tempfile.mkstemp(prefix=_PARTIAL_PREFIX, dir=self._settings.output)
-                self._partial = Path(partial)
-                os.fchmod(descriptor, 0o666 & ~_umask())
-                self._out = os.fdopen(descriptor, "wb")
-        return self._out
-
-    def _place(self, partial: Path) -> Path:
-        directory = self._settings.output
-        name = self.name or "unnamed"
-        if self._settings.overwrite:
-            path = directory / name
-            partial.replace(path)
-            return path
-        for other in other_names(name):
-            path = directory / other
-            try:
-                # A link fails if the name is taken, where a rename would replace.
-                path.hardlink_to(partial)
-            except FileExistsError:
-                continue
-            except OSError:
-                # No hard links on this file system.
-                if path.exists():
-                    continue
-                partial.replace(path)
-                return path
-            partial.unlink()
-            return path
-        raise OSError(errno.EEXIST, f"too many files named like {name}")
-
-    def _end_display(self) -> None:
-        if self._task is not None:
-            self._display.remove(self._task)
-            self._task = None
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class _Display:
-    """A bar for each file that arrives. None of it when not on a terminal."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        console = Console(stderr=True)
-        self._bars = ProgressBars(
-            TextColumn("{task.description}", markup=False),  # names come from others
-            BarColumn(),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            console=console,
-            disable=quiet or not console.is_terminal,
-        )
-
-    def __enter__(self) -> _Display:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    def add(self, label: str, total: int | None) -> TaskID:
-        """A new bar."""
-        return self._bars.add_task(label, total=total)
-
-    def update(self, task: TaskID, done: int) -> None:
-        """Moves a bar."""
-        self._bars.update(task, completed=done)
-
-    def remove(self, task: TaskID) -> None:
-        """Takes a bar away."""
-        self._bars.remove_task(task)
-
-    def print(self, text: str) -> None:
-        """A line of its own above the bars."""
-        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        label = files[0].shown if len(files) == 1 else f"{len(files)} files"
+        done, sizes = sum(file.size for file in files), [file.announced for file in files]
+        total = sum(size for size in sizes if size is not None) if None not in sizes else None
+        since = [file.since for file in files if file.since is not None]
+        rate = None
+        if len(since) == len(files) and (passed := time.monotonic() - min(since)) > 0:
+            # Of all that has come since the first byte came: the agent may have kept some of it for a while.
+            rate = done * 8 / passed
+        self._line.show(facts_of(label, done, total, rate))

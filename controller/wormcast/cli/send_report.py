@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from wormcast.cli.progress import counted
 from wormcast.cli.refusal import Refusal, show
 from wormcast.client import MemberState, Sender
 from wormcast.exits import Exit
@@ -25,6 +26,7 @@ _WORDS = {
 _REASONS = {"application gave up": "no receiver took it in time, or it ended"}
 _LEFTOVERS = {
     "cancelled": "not all of the file was sent, so it is cancelled; members drop what they have of it",
+    "lost": "members that did not have all of it may not get it; send the file again when the agent is back",
     "continues": "the file is still on its way; members without it may get it later",
     "unknown": "if the agent took all of the file, it is still on its way; if not, it is cancelled",
 }
@@ -36,6 +38,8 @@ class Outcome:
 
     message: int | None
     members: list[MemberState]
+    stopped: bool = False
+    """Before all of it was sent, because every member had failed."""
 
 
 def report_outcome(
@@ -59,7 +63,8 @@ def report_outcome(
             "message": outcome.message,
             "name": name,
             "bytes": count,
-            "sha256": digest,
+            "sha256": digest or None,
+            "stopped": outcome.stopped,
             "seconds": round(seconds, 6),
             "rate_mbit_s": round(rate, 3),
             "retransmissions": retransmissions,
@@ -74,9 +79,12 @@ def report_outcome(
         click.echo(json.dumps(report))
     else:
         _print_members(outcome.members)
-        Console().print(
-            f"{count} bytes in {seconds:.2f} s, {rate:.1f} Mb/s, {retransmissions} retransmissions"
-        )
+        again = counted(retransmissions, "retransmission")
+        if outcome.stopped:
+            text = f"stopped after {count} bytes and {seconds:.2f} s: every member has failed; {again}"
+        else:
+            text = f"{count} bytes in {seconds:.2f} s, {rate:.1f} Mb/s, {again}"
+        click.echo(text)
     return Exit.INCOMPLETE if failed else Exit.DONE
 
 
@@ -91,25 +99,58 @@ def report_timeout(
 ) -> None:
     """The time is over: what is known of each member, and what becomes of the file."""
     members = known or ([] if sender is None else _unknown(sender))
-    count = {state: sum(member.state == state for member in members) for state in _WORDS}
-    unsure = count["unconfirmed"] + count["unknown"]
-    parts = [f"{count['delivered']} of {len(members)} members have the file"] if members else [why]
-    parts += [f"{count['failed']} failed"] if count["failed"] else []
-    parts += [f"{count['pending']} do not have it yet"] if count["pending"] else []
-    parts += [f"{unsure} are unknown"] if unsure else []
-    text = f"after {timeout_s:g} s (--timeout): {', '.join(parts)}"
+    text = f"after {timeout_s:g} s (--timeout): {_summary(members) or why}"
     if sender is None:
         leftover = "cancelled"
         text += "; nothing was sent"
     refusal = Refusal(text, code="timeout", exit_code=Exit.TIMEOUT)
+    _report_unsettled(refusal, name, sender, members, leftover, as_json, timeout_s=timeout_s)
+
+
+def report_agent_gone(name: str, sender: Sender, why: str, as_json: bool) -> None:
+    """The agent ended, and with it the stream: what is known of each member."""
+    members, leftover = _unknown(sender), "lost"
+    if not sender.was_ended:
+        # Nobody can have all of what was not all sent.
+        members = [MemberState(member.host, "failed", "the agent of the sender ended") for member in members]
+        leftover = "cancelled"
+    text = f"{why} in the middle of the message: {_summary(members)}"
+    refusal = Refusal(text, code="agent-gone", exit_code=Exit.INCOMPLETE)
+    _report_unsettled(refusal, name, sender, members, leftover, as_json)
+
+
+def _count(members: list[MemberState]) -> dict[str, int]:
+    count = {state: sum(member.state == state for member in members) for state in _WORDS}
+    count["unknown"] += count.pop("unconfirmed")
+    return count
+
+
+def _summary(members: list[MemberState]) -> str:
+    if not members:
+        return ""
+    count = _count(members)
+    parts = [f"{count['delivered']} of {counted(len(members), 'member')} have the file"]
+    parts += [f"{count['failed']} failed"] if count["failed"] else []
+    parts += [f"{count['pending']} do not have it yet"] if count["pending"] else []
+    parts += [f"{count['unknown']} are unknown"] if count["unknown"] else []
+    return ", ".join(parts)
+
+
+def _report_unsettled(
+    refusal: Refusal,
+    name: str,
+    sender: Sender | None,
+    members: list[MemberState],
+    leftover: str,
+    as_json: bool,
+    **more: Any,
+) -> None:
+    count = _count(members)
     if as_json:
         report: dict[str, Any] = {
             "name": name,
-            "timeout_s": timeout_s,
-            "delivered": count["delivered"],
-            "failed": count["failed"],
-            "pending": count["pending"],
-            "unknown": unsure,
+            **more,
+            **{state: count[state] for state in ("delivered", "failed", "pending", "unknown")},
             "leftover": leftover,
             "members": [
                 {
@@ -136,7 +177,7 @@ def _unknown(sender: Sender) -> list[MemberState]:
 def _print_members(members: list[MemberState]) -> None:
     console = Console()
     delivered = sum(member.state == "delivered" for member in members)
-    table = Table(title=f"{delivered} of {len(members)} members have it")
+    table = Table(title=f"{delivered} of {counted(len(members), 'member')} have it")
     table.add_column("host", justify="right")
     table.add_column("outcome")
     for member in members:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
-from rich.progress import Progress as ProgressBars
-
 from wormcast.cli.content import Content, open_content
-from wormcast.cli.send_report import Outcome, report_outcome, report_timeout
+from wormcast.cli.progress import ProgressLine, Rate, counted, facts_of
+from wormcast.cli.send_report import (
+    Outcome,
+    report_agent_gone,
+    report_outcome,
+    report_timeout,
+)
 from wormcast.client import (
     Agent,
     AgentError,
+    AgentGoneError,
     AgentTimeoutError,
     HandleClosedError,
     MemberState,
@@ -30,8 +31,18 @@ from wormcast.exits import Exit
 
 _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""
+_LOOK_S = 1.0
+"""Between two looks whether any member is left: most failures are told at once."""
 _GATHER_S = 0.25
 """Hosts without receiver that are found within this time are named together."""
+
+
+class _NobodyLeftError(Exception):
+    """Every member has failed: the rest of the file is for nobody."""
+
+    def __init__(self, members: list[MemberState]) -> None:
+        super().__init__()
+        self.members = members
 
 
 @dataclass
@@ -79,7 +90,17 @@ def send_file(
                 report_timeout(state.shown, timeout_s, state.sender, members, leftover, str(error), as_json)
                 return Exit.TIMEOUT
             outcome = Outcome(state.message, members)
-        display.finish()
+        except AgentGoneError as error:
+            if state.sender is None:
+                raise
+            display.close()
+            report_agent_gone(state.shown, state.sender, str(error), as_json)
+            return Exit.INCOMPLETE
+        except _NobodyLeftError as nobody:
+            assert agent is not None
+            assert state.sender is not None
+            _cancel(agent, state.sender)
+            outcome = Outcome(state.message, nobody.members, stopped=True)
     assert state.sender is not None
     seconds = time.monotonic() - state.since
     return report_outcome(
@@ -91,7 +112,7 @@ def _send(agent: Agent, group: int | str, content: Content, state: _Sending, dis
     sender = agent.open_sender(group, on_progress=display.update, on_unclaimed=display.note_unclaimed)
     state.sender, state.since = sender, time.monotonic()
     display.describe(sender)
-    state.count, state.digest = _write(agent, sender, content, state.shown)
+    _write(agent, sender, content, state)
     state.message = sender.end()
     stable = sender.wait_stable(state.message)
     members = [
@@ -120,32 +141,55 @@ def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], s
     return unsure, "continues"
 
 
-def _write(agent: Agent, sender: Sender, content: Content, name: str) -> tuple[int, str]:
+def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> None:
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
     digest = hashlib.sha256()
-    count, size = 0, content.size
-    start = encode_file_start(name, size)
+    size = content.size
+    start = encode_file_start(state.shown, size, content.mode, content.mtime_ns)
     if size is not None:
         sender.announce(len(start) + size + digest.digest_size)
     sender.write(start)
+    watch = _Watch(sender)
     try:
-        for chunk in content.chunks():
-            count += len(chunk)
-            if size is not None and count > size:
+        for chunk in content.chunks(agent.fileno()):
+            if size is not None and state.count + len(chunk) > size:
+                state.count += len(chunk)
                 break
             digest.update(chunk)
             sender.write(chunk)
-    except (HandleClosedError, AgentTimeoutError):
+            state.count += len(chunk)
+            sender.poll()
+            watch.look()
+    except (HandleClosedError, AgentTimeoutError, AgentGoneError, _NobodyLeftError):
         raise
     except BaseException:
         # Members drop what they have rather than wait for the rest.
         _cancel(agent, sender)
         raise
-    if size is not None and count != size:
+    if size is not None and state.count != size:
         _cancel(agent, sender)
-        raise OSError(f"the file changed while it was sent: {size} bytes at first, then {count}")
+        raise OSError(f"the file changed while it was sent: {size} bytes at first, then {state.count}")
     sender.write(digest.digest())
-    return count, digest.hexdigest()
+    state.digest = digest.hexdigest()
+
+
+class _Watch:
+    """Whether there is anybody to send to. One that is merely silent has not failed."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._known = 0
+        self._due = time.monotonic() + _LOOK_S
+
+    def look(self) -> None:
+        """_NobodyLeftError if every member has failed."""
+        known, now = len(self._sender.failures), time.monotonic()
+        if known == self._known and now < self._due:
+            return
+        self._known, self._due = known, now + _LOOK_S
+        members = self._sender.message_state().members
+        if members and all(member.state == "failed" for member in members):
+            raise _NobodyLeftError(members)
 
 
 def _cancel(agent: Agent, sender: Sender) -> None:
@@ -156,56 +200,51 @@ def _cancel(agent: Agent, sender: Sender) -> None:
 
 
 class _Display:
-    """Two bars: sent, and stable at every member. None of it when not on a terminal."""
+    """How far it has come, and who does not receive."""
 
     def __init__(self, name: str, size: int | None, *, as_json: bool) -> None:
-        console = Console(stderr=True)
-        quiet = as_json
-        self._as_json = as_json
         self.unclaimed: set[int] = set()
         """Hosts at which nobody received when the file came."""
         self._unsaid: set[int] = set()
         self._say_at = 0.0
         self._label = ""
+        self._where = ""
         self._name = name
         self._size = size
-        self._bars = ProgressBars(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=quiet or not console.is_terminal,
-        )
-        self._tasks: list[TaskID] = []
-        self._last = Progress()
+        self._line = ProgressLine(quiet=as_json, as_json=as_json)
+        self._rate = Rate()
 
     def __enter__(self) -> _Display:
-        self._bars.start()
+        self._line.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        self._say()
+        self._line.__exit__(*error)
 
     def close(self) -> None:
-        """No more bars."""
+        """Nothing more is shown."""
         self._say()
-        self._bars.stop()
+        self._line.close()
 
     def describe(self, sender: Sender) -> None:
         """Once the group is known."""
-        members = len(sender.group.members) - 1
         self._label = str(sender.group.number)
-        descriptions = [f"{self._name}: sent", f"stable at {members} members ({sender.group.scheme})"]
-        self._tasks = [self._bars.add_task(text, total=self._size, note="") for text in descriptions]
+        others = [member for member in sender.group.members if member != sender.origin]
+        self._where = f"at {counted(len(others), 'host')}"
 
     def update(self, progress: Progress) -> None:
         """The engine's figures."""
-        self._last = progress
         if self._unsaid and time.monotonic() >= self._say_at:
             self._say()
-        self._show(progress.sent_bytes, progress.stable_bytes)
+        rate = self._rate.note(time.monotonic(), progress.sent_bytes)
+        stable = progress.stable_bytes if self._size is None else min(progress.stable_bytes, self._size)
+        more = [
+            self._where,
+            f"{progress.sent_bytes / 2**20:.1f} MiB sent",
+            counted(progress.retransmissions, "retransmission"),
+        ]
+        self._line.show(facts_of(self._name, stable, self._size, rate, *more))
 
     def note_unclaimed(self, host: int) -> None:
         """Nobody receives there."""
@@ -221,21 +260,4 @@ class _Display:
             return
         named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
         text = f"no receiver on {named} yet; waiting for 'wormcast recv --group {self._label}' there"
-        if self._as_json:
-            notice = {"code": "no-receiver", "message": text, "hosts": hosts}
-            click.echo(json.dumps({"notice": notice}), err=True)
-        else:
-            self._bars.console.print(f"wormcast: {text}", markup=False, highlight=False, soft_wrap=True)
-
-    def finish(self) -> None:
-        """Everything is stable."""
-        if self._size is not None:
-            self._show(self._size, self._size)
-
-    def _show(self, sent: int, stable: int) -> None:
-        most = self._size if self._size is not None else max(sent, stable)
-        note = f"{self._last.retransmissions} retransmissions"
-        for task, done in zip(self._tasks, (sent, stable), strict=False):
-            self._bars.update(task, completed=min(done, most))
-        if self._tasks:
-            self._bars.update(self._tasks[0], note=note)
+        self._line.note("no-receiver", text, hosts=hosts)

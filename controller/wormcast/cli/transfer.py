@@ -1,6 +1,6 @@
 """`wormcast send`, `recv`, `status`: files through the agent of this host.
 
-What shows progress is imported in the functions, because rich is slow to load.
+What sends and receives is imported in the functions, because rich is slow to load.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def _seconds(
     parameter: click.Parameter,  # noqa: ARG001
     value: float | None,
 ) -> float | None:
-    if value is not None and not value <= SECONDS_MAX:
+    if value is not None and not 0 < value <= SECONDS_MAX:
         raise click.BadParameter(
-            f"{value} is not a number of seconds from 0 to {SECONDS_MAX}; leave the option out to wait without limit"
+            f"{value:g} is not a number of seconds above 0 and up to {SECONDS_MAX}; leave the option out to wait "
+            "without limit"
         )
     return value
 
@@ -68,7 +69,7 @@ def _seconds(
 @click.option("--name", help="Name that the receivers see. [default: that of FILE]")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=float,
     callback=_seconds,
     help="End after this many seconds, and say what is known of each member.",
 )
@@ -84,14 +85,18 @@ def send(
     this is unknown. If not all of the file was sent by then, it is cancelled and members
     drop what they have. Otherwise it is still on its way.
 
+    The file goes with its name, permissions and time of change. When every member has failed
+    the command stops. If the agent of this host ends meanwhile, it says what is known of each
+    member; nothing is sent again.
+
     \b
     Exit status:
     0   every member has the file and has checked it
     1   the group was deleted meanwhile
     2   the options, the file or the group is refused
-    3   some members failed; they are listed, the others have the file
+    3   some members failed, or the agent ended meanwhile: what is known of each is listed
     4   --timeout passed
-    69  no agent, or it is gone
+    69  no agent
     """
     from wormcast.cli.sending import send_file
 
@@ -111,7 +116,7 @@ def send(
     "-o",
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
-    help="Directory for the files, or - for standard output.",
+    help="Directory for the files, or - for standard output: one whole file after another.",
 )
 @click.option("--count", type=click.IntRange(min=1), help="End after this many files. [default: never]")
 @click.option(
@@ -119,7 +124,7 @@ def send(
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=float,
     callback=_seconds,
     help="End when nothing was received for this many seconds.",
 )
@@ -127,6 +132,12 @@ def send(
     "--overwrite",
     is_flag=True,
     help="Replace a file of the same name. Without this the new file gets a number.",
+)
+@click.option(
+    "--no-preserve",
+    is_flag=True,
+    help="Give files the permissions and time of new ones. Without this they have those of the sender's file, "
+    "as far as the umask allows, and never setuid.",
 )
 @click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
 @socket_option
@@ -138,31 +149,41 @@ def recv(
     origin: int | None,
     timeout: float | None,
     overwrite: bool,
+    no_preserve: bool,
     fsync: bool,
     socket: Path | None,
     as_json: bool,
 ) -> None:
     """Receive the files sent to a group.
 
-    A file appears under its name when it is complete and its SHA-256 is right.
+    A file appears under its name when it is complete and its SHA-256 is right. For standard
+    output it is kept in a temporary file ($TMPDIR) until then; with --from it is written as
+    it comes. The rate that is shown is that at which it came over the network.
+
+    If the agent of this host ends, files that are arriving are lost, and the command waits
+    for the agent and goes on.
 
     \b
     Exit status:
     0   all files were received
     1   the group was deleted meanwhile
     2   the options, the directory or the group is refused
-    3   some files were not received
+    3   some files were not received, or their senders count this host as failed
     4   --timeout passed before --count files were received
-    69  no agent, or it is gone
+    69  no agent
     """
     from wormcast.cli.receiving import FileSettings, receive_files
 
     if str(output) == "-":
-        for option, given in (("--overwrite", overwrite), ("--fsync", fsync)):
+        for option, given in (
+            ("--overwrite", overwrite),
+            ("--no-preserve", no_preserve),
+            ("--fsync", fsync),
+        ):
             if given:
                 text = f"{option} has no effect on standard output; it is for a directory"
                 raise Refusal(text, code="without-effect", value=option)
-    settings = FileSettings(output, overwrite=overwrite, fsync=fsync)
+    settings = FileSettings(output, overwrite=overwrite, fsync=fsync, preserve=not no_preserve)
     try:
         code = receive_files(parse_group(group), settings, count, origin, timeout, socket, as_json)
     except (AgentError, OSError) as error:

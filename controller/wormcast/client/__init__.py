@@ -33,6 +33,7 @@ from wormcast.client.errors import (
 )
 from wormcast.client.transfers import (
     AbortReason,
+    Arrival,
     Group,
     IncomingMessage,
     MemberOutcome,
@@ -60,6 +61,7 @@ __all__ = [
     "AgentProtocolError",
     "AgentTimeoutError",
     "AgentUnavailableError",
+    "Arrival",
     "Group",
     "HandleClosedError",
     "IncomingMessage",
@@ -163,6 +165,10 @@ class Agent:
             request["origin"] = origin
         opened = self._connection.ask(request)
         return understood(lambda answer: Receiver(self._connection, answer), opened)
+
+    def fileno(self) -> int:
+        """For select: readable when something has come from the agent."""
+        return self._connection.fileno()
 
     def close(self) -> None:
         """Closes the connection and everything opened through it."""

@@ -72,6 +72,10 @@ class Connection:
         """Everything open on this connection is closed by the agent."""
         self._socket.close()
 
+    def fileno(self) -> int:
+        """Of the socket."""
+        return self._socket.fileno()
+
     def attach(self, handle: int, handler: Handler) -> None:
         """From now on ``handler`` gets what comes for ``handle``."""
         self._handlers[handle] = handler

@@ -2,7 +2,8 @@
 
 "WCFILE1\\n"   8 bytes
 length         4 bytes, big endian: of the header that follows, at most 4096
-header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before)
+header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before),
+               "mode" (permissions) and "mtime_ns" (absent if it has none)
 content
 sha256         32 bytes, of the content
 """
@@ -20,6 +21,9 @@ HEADER_BYTES_MAX = 4096
 NAME_BYTES_MAX = 200
 SIZE_BYTES_MAX = (1 << 63) - 1
 """Of a file: what Linux can count in one."""
+PERMISSIONS = 0o777
+MTIME_NS_MAX = (1 << 63) - 1
+"""In the year 2262."""
 DIGEST_BYTES = 32
 
 _LENGTH = struct.Struct(">I")
@@ -35,13 +39,24 @@ class FileHeader:
 
     name: str
     size: int | None
+    mode: int | None = None
+    """Permissions for owner, group and others: nothing that gives the rights of another user."""
+    mtime_ns: int | None = None
+    """When the content was changed last, in nanoseconds since 1970."""
 
 
-def encode_file_start(name: str, size: int | None) -> bytes:
-    """Everything before the content. ``name`` is cut to what the header has room for."""
+def encode_file_start(
+    name: str, size: int | None, mode: int | None = None, mtime_ns: int | None = None
+) -> bytes:
+    """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
+    permissions; a time that the header cannot tell is left out."""
     fields: dict[str, object] = {"name": safe_file_name(name)}
     if size is not None:
         fields["size"] = size
+    if mode is not None:
+        fields["mode"] = mode & PERMISSIONS
+    if mtime_ns is not None and 0 <= mtime_ns <= MTIME_NS_MAX:
+        fields["mtime_ns"] = mtime_ns
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
 
@@ -127,11 +142,17 @@ def other_names(name: str) -> Iterator[str]:
 def _parse_header(raw: bytes) -> FileHeader:
     try:
         fields = json.loads(raw)
-        name, size = fields["name"], fields.get("size")
+        name = fields["name"]
+        size, mode, mtime_ns = (fields.get(field) for field in ("size", "mode", "mtime_ns"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise FileFormatError("the header of the file is damaged") from None
-    if not isinstance(name, str) or not (size is None or type(size) is int):
+    numbers = (size, mode, mtime_ns)
+    if not isinstance(name, str) or not all(one is None or type(one) is int for one in numbers):
         raise FileFormatError("the header of the file is damaged")
     if size is not None and not 0 <= size <= SIZE_BYTES_MAX:
         raise FileFormatError(f"a size of {size!s:.40} bytes is announced; possible: 0 to {SIZE_BYTES_MAX}")
-    return FileHeader(safe_file_name(name), size)
+    if mode is not None and not 0 <= mode <= PERMISSIONS:
+        raise FileFormatError(f"a mode of {mode!s:.40} is announced; possible: 0 to {PERMISSIONS}")
+    if mtime_ns is not None and not 0 <= mtime_ns <= MTIME_NS_MAX:
+        raise FileFormatError(f"a time of {mtime_ns!s:.40} ns is announced; possible: 0 to {MTIME_NS_MAX}")
+    return FileHeader(safe_file_name(name), size, mode, mtime_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from wormcast.client.connection import Connection, Json, understood
-from wormcast.client.errors import AgentProtocolError, HandleClosedError
+from wormcast.client.errors import AgentProtocolError, HandleClosedError, RefusedError
 from wormcast.client.frames import DATA_BYTES_MAX, DataFrame, WindowFrame
 
 AbortReason = Literal["no_space", "storage", "cancelled"]
@@ -125,11 +126,14 @@ class Sender:
         self._on_progress = on_progress
         self._on_unclaimed = on_unclaimed
         self._end_request: int | None = None
+        self._ended: int | None = None
+        """Number of the message that ended last, until another begins; then it is the one before."""
+        self._before: int | None = None
         self._base = Progress.parse(opened["progress"])
         self.progress = Progress()
         """Since this sender was opened."""
         self.failures: dict[int, str] = {}
-        """Members known so far not to get the current message, with the reason."""
+        """Members known so far not to get the current message, or that ended last, with the reason."""
         connection.attach(self._handle, self._take)
 
     def __enter__(self) -> Sender:
@@ -141,11 +145,11 @@ class Sender:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Appends to the current message; waits while the agent has no room."""
         rest = memoryview(data).cast("B")
+        if self._ended is not None:
+            self._before, self._ended = self._ended, None
+            self.failures.clear()
         while len(rest):
-            # Taking what has come keeps progress current and costs nothing.
-            while self._connection.pump(time.monotonic()):
-                pass
-            self._check_open()
+            self.poll()
             size = min(len(rest), self._window, DATA_BYTES_MAX)
             if size == 0:
                 self._connection.pump(None)
@@ -153,6 +157,12 @@ class Sender:
             self._window -= size
             self._connection.send_data(self._handle, rest[:size])
             rest = rest[size:]
+
+    def poll(self) -> None:
+        """Takes what has come from the agent, without a wait: it keeps progress and failures current."""
+        while self._connection.pump(time.monotonic()):
+            pass
+        self._check_open()
 
     def announce(self, size: int) -> None:
         """Says how long the message will be that is written next; a group of scheme auto chooses its way by it."""
@@ -168,7 +178,8 @@ class Sender:
             answer = self._connection.ask({"op": "end_message", "handle": self._handle}, timeout_s=_FOREVER_S)
         finally:
             self._end_request = self._connection.last_request
-        return understood(lambda value: int(value["message"]), answer)
+        self._ended = understood(lambda value: int(value["message"]), answer)
+        return self._ended
 
     def wait_stable(self, message: int, timeout_s: float | None = None) -> StableMessage:
         """Waits until every member that will ever have the message has confirmed it.
@@ -185,6 +196,11 @@ class Sender:
         """What is known now of the message being written, or ended last, at each member."""
         answer = self._connection.ask({"op": "message_state", "handle": self._handle})
         return understood(_message_state, answer)
+
+    @property
+    def was_ended(self) -> bool:
+        """The end of a message was asked for: its members may have all of it."""
+        return self._end_request is not None
 
     def give_up(self) -> bool:
         """Closes the sender; true if the agent had taken the end of its message before, which
@@ -225,8 +241,12 @@ class Sender:
             if self._on_progress is not None:
                 self._on_progress(self.progress)
         elif item["event"] == "member_failed":
-            host, reason = understood(lambda event: (int(event["host"]), str(event["reason"])), item)
-            self.failures[host] = reason
+            message, host, reason = understood(
+                lambda event: (int(event["message"]), int(event["host"]), str(event["reason"])), item
+            )
+            # Word of a message before may come late.
+            if self._before is None or message > self._before:
+                self.failures[host] = reason
         elif item["event"] == "member_unclaimed":
             if self._on_unclaimed is not None:
                 self._on_unclaimed(understood(lambda event: int(event["host"]), item))
@@ -261,6 +281,8 @@ class IncomingMessage:
     connection: Connection = field(repr=False)
     handle: int
     origin: int
+    age_s: float | None = None
+    """For how long it had been arriving at this host when it was announced; None: the agent does not tell."""
     open: bool = True
     taken_bytes: int = 0
     """Taken out since the last window update."""
@@ -272,6 +294,12 @@ class IncomingMessage:
     def abort(self, reason: AbortReason = "cancelled") -> None:
         """This program does not take the message; the others still get it."""
         self._settle({"op": "abort", "handle": self.handle, "reason": reason})
+
+    def extend(self) -> None:
+        """This program is still at work on it: the agent's time for confirm() begins anew."""
+        with contextlib.suppress(RefusedError):
+            # Agents before this one know no such request, and a message that was lost is told of otherwise.
+            self.connection.ask({"op": "extend", "handle": self.handle})
 
     def _settle(self, request: Json) -> None:
         self.open = False
@@ -295,11 +323,28 @@ class MessageData:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """How long a message took to come over the network, whenever it was read here."""
+
+    size: int
+    """Bytes of it that came after its first moment."""
+    seconds: float
+    """From its first moment to its last."""
+
+    @property
+    def rate(self) -> float | None:
+        """In bits a second; None for what came all at once."""
+        return self.size * 8 / self.seconds if self.seconds > 0 and self.size > 0 else None
+
+
+@dataclass(frozen=True)
 class MessageEnd:
     """That was all of it."""
 
     message: IncomingMessage
     length: int
+    arrival: Arrival | None = None
+    """None: the agent does not tell."""
 
 
 @dataclass(frozen=True)
@@ -388,7 +433,8 @@ class Receiver:
             raise AgentProtocolError("message bytes that belong to no message")
         if item["event"] == "message_begin":
             handle, origin = understood(lambda event: (int(event["handle"]), int(event["origin"])), item)
-            message = IncomingMessage(self._connection, handle, origin)
+            age_us = understood(lambda event: int(event.get("age_us", -1)), item)
+            message = IncomingMessage(self._connection, handle, origin, None if age_us < 0 else age_us / 1e6)
             self._connection.attach(message.handle, lambda part: self._take_part(message, part))
             self._events.append(MessageBegin(message))
         elif item["event"] == "handle_closed":
@@ -401,11 +447,18 @@ class Receiver:
         elif isinstance(item, WindowFrame):
             raise AgentProtocolError("a window update for a message that is being received")
         elif item["event"] == "message_end":
-            self._events.append(MessageEnd(message, understood(lambda event: int(event["length"]), item)))
+            self._events.append(understood(lambda event: _message_end(message, event), item))
         elif item["event"] == "message_lost":
             message.open = False
             self._connection.detach(message.handle)
             self._events.append(MessageLost(message, str(item.get("reason"))))
+
+
+def _message_end(message: IncomingMessage, event: Json) -> MessageEnd:
+    arrival = event.get("arrival")
+    if arrival is not None:
+        arrival = Arrival(int(arrival["bytes"]), int(arrival["us"]) / 1e6)
+    return MessageEnd(message, int(event["length"]), arrival)
 
 
 Status = dict[str, Any]

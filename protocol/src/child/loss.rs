@@ -97,6 +97,7 @@ mod tests {
                 last: false,
                 cancel: false,
                 pool: None,
+                came: Instant::ZERO,
             };
             store.insert(START + offset, packet);
             child.note_sent(
@@ -153,6 +154,7 @@ mod tests {
                 last: false,
                 cancel: false,
                 pool: None,
+                came: Instant::ZERO,
             };
             store.insert(START + offset, packet);
             child.note_sent(START + offset, &store, now);
@@ -183,6 +185,7 @@ mod tests {
             last: false,
             cancel: false,
             pool: None,
+            came: Instant::ZERO,
         };
         store.insert(START + 4, packet());
         let now = Instant::from_micros(500);

@@ -1,7 +1,7 @@
 //! What applications call: writing at an origin, reading at a member.
 
 use super::Engine;
-use crate::event::{MemberState, Read, UseError};
+use crate::event::{MemberState, MessageArrival, Read, UseError};
 use crate::session::shared::Shared;
 use crate::session::{Progress, Session, Stream};
 use crate::time::Instant;
@@ -147,6 +147,11 @@ impl Engine {
             _ if known => Err(UseError::UnknownOrigin { group, origin }),
             _ => Err(UseError::UnknownGroup { group }),
         }
+    }
+
+    /// Member: when the packets came of the message that is being read, until it is confirmed, aborted or lost.
+    pub fn message_arrival(&self, group: GroupId, origin: HostId) -> Option<MessageArrival> {
+        self.sessions.get(&(group, origin))?.message_arrival()
     }
 
     /// Member: reads the next bytes of the origin's stream, in order, of one message

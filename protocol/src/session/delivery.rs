@@ -3,7 +3,7 @@
 use super::Session;
 use super::reception::Reception;
 use super::shared::Shared;
-use crate::event::{Arrived, Event, LossReason, Read, UseError};
+use crate::event::{Arrived, Event, LossReason, MessageArrival, Read, UseError};
 use crate::time::Instant;
 use wormcast_wire::{FailReason, Seq};
 
@@ -45,6 +45,7 @@ impl Session {
                 return Ok(Read::default());
             }
             reception.begin_packet(packet.first);
+            reception.note_came(packet.came, packet.payload.len());
             let rest = &packet.payload[reception.read_offset..];
             let take = rest.len().min(buf.len() - read.length);
             buf[read.length..read.length + take].copy_from_slice(&rest[..take]);
@@ -126,6 +127,11 @@ impl Session {
     pub fn taken(&self) -> Option<Seq> {
         let reception = self.reception.as_ref()?;
         (!reception.misses_any()).then(|| Seq::of(reception.consumed()))
+    }
+
+    /// See [`crate::Engine::message_arrival`].
+    pub fn message_arrival(&self) -> Option<MessageArrival> {
+        self.reception.as_ref()?.came()
     }
 
     /// See [`crate::Engine::message_starts`].

@@ -211,6 +211,7 @@ impl Session {
             last: data.last,
             cancel: data.cancel,
             pool,
+            came: now,
         };
         self.store.insert(position, packet);
         let closes_gap = position == self.cumulative && position + 1 < end_before;

@@ -1,10 +1,12 @@
 //! The receiving side at a member: delivery in order, message boundaries,
 //! confirmation, and when to acknowledge.
 
+use crate::event::MessageArrival;
 use crate::failure::Failure;
 use crate::time::Instant;
 use crate::window::path::Queueing;
 use crate::window::store::Store;
+use core::cmp::Ordering;
 use std::collections::VecDeque;
 use wormcast_wire::ack::{Echo, FAILED_MAX};
 use wormcast_wire::pdu::Nack;
@@ -34,6 +36,18 @@ struct Missed {
 /// Messages given up that are looked at for an ACK: more than it lists, so that the next one is known.
 const GIVEN_UP_LOOK: usize = FAILED_MAX + 2;
 
+/// The packets read of a message.
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    /// Position of the next.
+    next: u64,
+    first: Instant,
+    last: Instant,
+    /// In those that came at `first`.
+    first_bytes: u64,
+    bytes: u64,
+}
+
 /// Packets refused for lack of room, one after another, of which an ACK says what is here.
 const NACKS_AN_ACK: u32 = 8;
 
@@ -58,6 +72,7 @@ pub(crate) struct Reception {
     missed: Missed,
     /// The last ACK said less of `stable` than is true, for want of room for who lacks messages.
     pub says_less: bool,
+    came: Option<Came>,
     pub packets: u32,
     pub duplicates: u32,
     pub congestion: u32,
@@ -109,6 +124,7 @@ impl Reception {
             message_start: None,
             missed: Missed::default(),
             says_less: false,
+            came: None,
             packets: 0,
             duplicates: 0,
             congestion: 0,
@@ -178,8 +194,43 @@ impl Reception {
     /// or before.
     pub fn begin_packet(&mut self, first: bool) {
         if first || self.message_start.is_none() {
+            if self.message_start != Some(self.consumed) {
+                self.came = None;
+            }
             self.message_start = Some(self.consumed);
         }
+    }
+
+    /// The packet at `consumed` came at this time. A packet that is read in pieces counts once.
+    pub fn note_came(&mut self, at: Instant, bytes: usize) {
+        let (position, bytes) = (self.consumed, bytes as u64);
+        let came = self.came.get_or_insert(Came {
+            next: position,
+            first: at,
+            last: at,
+            first_bytes: 0,
+            bytes: 0,
+        });
+        if position < came.next {
+            return;
+        }
+        came.next = position + 1;
+        came.bytes += bytes;
+        came.last = came.last.max(at);
+        match at.cmp(&came.first) {
+            Ordering::Less => (came.first, came.first_bytes) = (at, bytes),
+            Ordering::Equal => came.first_bytes += bytes,
+            Ordering::Greater => {}
+        }
+    }
+
+    /// When the packets came of the message that is being read.
+    pub fn came(&self) -> Option<MessageArrival> {
+        self.came.map(|came| MessageArrival {
+            first: came.first,
+            last: came.last,
+            later_bytes: came.bytes - came.first_bytes,
+        })
     }
 
     /// The packet at `consumed` has been read.

@@ -423,6 +423,7 @@ impl Session {
                 last,
                 cancel,
                 pool: None,
+                came: now,
             },
         );
         self.cumulative += 1;

@@ -2,6 +2,7 @@
 //! able to repair (NIC §5.2: the replica in host memory serves retransmission).
 
 use super::runs::Runs;
+use crate::time::Instant;
 use std::collections::VecDeque;
 use wormcast_wire::BufferClass;
 
@@ -14,6 +15,8 @@ pub(crate) struct Packet {
     pub cancel: bool,
     /// The pool it counts against; none for the origin's own packets.
     pub pool: Option<BufferClass>,
+    /// When it came from the network.
+    pub came: Instant,
 }
 
 /// Packets of one stream by position; a position below `base` is no longer held,
@@ -207,6 +210,7 @@ mod tests {
             last: false,
             cancel: false,
             pool: Some(BufferClass::One),
+            came: Instant::ZERO,
         }
     }
 

@@ -462,7 +462,7 @@ impl Program {
                 };
                 self.arriving.insert(handle, message);
             }
-            Notice::MessageEnd { handle, length } => {
+            Notice::MessageEnd { handle, length, .. } => {
                 if let Some(message) = self.arriving.get_mut(&handle) {
                     message.ended = Some(length);
                 }

@@ -1,7 +1,8 @@
 """Runs inside a network namespace of its own: one switch, an agent at each port.
 
 Started by agent_lab.lab as `python fabric.py DIRECTORY AGENT HOSTS GROUPS OPTIONS...`; says
-"ready" when every agent has its plan, and ends with standard input.
+"ready" when every agent has its plan. Then it takes lines, `kill HOST` and `start HOST`, and says "done" after each;
+it ends with standard input.
 """
 
 from __future__ import annotations
@@ -132,20 +133,31 @@ def main() -> None:
     address = f"unix:{directory}/controller.sock"
     server.add_insecure_port(address)
     server.start()
-    agents = []
-    for host in range(hosts):
+    agents: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(host: int) -> None:
         command = [binary, "--interface", f"h{host}", "--controller", address, "--name", f"h{host}"]
         command += ["--host-id", str(host), "--socket", f"{directory}/h{host}.sock"]
         command += ["--state-dir", str(directory), *options]
-        log = (directory / f"h{host}.log").open("wb")
-        agents.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log))
+        with (directory / f"h{host}.log").open("ab") as log:
+            agents[host] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
+
     try:
+        for host in range(hosts):
+            start(host)
         for host in range(hosts):
             wait_for_plan(directory / f"h{host}.sock")
         print("ready", flush=True)
-        sys.stdin.read()
+        for line in sys.stdin:
+            word, host = line.split()[0], int(line.split()[1])
+            if word == "kill":
+                agents[host].kill()
+                agents[host].wait()
+            else:
+                start(host)
+            print("done", flush=True)
     finally:
-        for agent in agents:
+        for agent in agents.values():
             agent.kill()
             agent.wait()
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+PROGRAM = [sys.executable, "-m", "wormcast.cli.main"]
 
 
 def agent_binary() -> str | None:
@@ -58,14 +59,22 @@ class Lab:
         """What the agent of a host said."""
         return (self.directory / f"h{host}.log").read_text()
 
+    def agent(self, word: str, host: int) -> None:
+        """`kill` or `start` the agent of a host."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(word, host, file=self._process.stdin, flush=True)
+        assert self._process.stdout.readline() == "done\n"
+
     def start(
         self, host: int | None, *arguments: str, output: Any = subprocess.PIPE, **options: Any
     ) -> subprocess.Popen[bytes]:
         """A `wormcast` command beside an agent."""
-        command = [sys.executable, "-m", "wormcast.cli.main", *arguments]
+        command = [*options.pop("program", PROGRAM), *arguments]
         if host is not None:
             command += ["--socket", str(self.socket(host))]
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, env=environment(), **options)
+        options = {"stderr": subprocess.PIPE, "env": environment(), **options}
+        return subprocess.Popen(command, stdout=output, **options)
 
     def close(self) -> None:
         """Ends everything."""

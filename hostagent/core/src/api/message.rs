@@ -141,6 +141,11 @@ pub enum Request {
         #[serde(default)]
         reason: AbortReason,
     },
+    /// The application is still at work on a message whose end has come: its time for that begins anew.
+    Extend {
+        /// A message.
+        handle: u32,
+    },
     /// Closes a sender or receiver.
     Close {
         /// Which.
@@ -266,6 +271,15 @@ pub struct StreamProgress {
     pub retransmissions: u64,
 }
 
+/// How long a message took to come over the network, whenever it was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Arrival {
+    /// From its first moment to its last.
+    pub us: u64,
+    /// Bytes that came after the first moment.
+    pub bytes: u64,
+}
+
 /// What the agent tells without being asked.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -308,6 +322,9 @@ pub enum Notice {
         origin: u16,
         /// Data bytes that may come before the client must send window updates.
         window_bytes: u32,
+        /// For how long it has been arriving, µs.
+        #[serde(default)]
+        age_us: u64,
     },
     /// All data of the message has been sent; confirm or abort must follow.
     MessageEnd {
@@ -315,6 +332,9 @@ pub enum Notice {
         handle: u32,
         /// Bytes in all.
         length: u64,
+        /// How long they took to come over the network.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arrival: Option<Arrival>,
     },
     /// The rest of the message will not come; the handle is gone.
     MessageLost {

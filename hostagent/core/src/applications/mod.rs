@@ -188,6 +188,11 @@ impl Applications {
                     .abort(engine, &mut self.connections, key(handle), reason, now)?;
                 Ok(Some(json!({})))
             }
+            Request::Extend { handle } => {
+                self.expect(key(handle), Kind::Message)?;
+                self.receiving.extend(key(handle), now)?;
+                Ok(Some(json!({})))
+            }
             Request::Close { handle } => {
                 let engine = engine_of(serving)?;
                 match self.kind_of(key(handle)) {

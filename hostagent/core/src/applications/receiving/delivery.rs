@@ -2,7 +2,7 @@
 
 use super::ordered::TURN_LOOK_US;
 use super::{Arriving, Receiving, Stream, StreamKey};
-use crate::api::Notice;
+use crate::api::{Arrival, Notice};
 use crate::clients::limits::{
     MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US, UNCLAIMED_FIRST_US,
     UNCLAIMED_INTERVAL_US,
@@ -255,6 +255,9 @@ impl Receiving {
                     handle: number,
                     origin: origin.0,
                     window_bytes: MESSAGE_WINDOW_BYTES,
+                    age_us: engine
+                        .message_arrival(group, origin)
+                        .map_or(0, |came| now.since_us(came.first)),
                 };
                 outbound.push_back((to, Outbound::Notice(notice)));
             }
@@ -276,7 +279,16 @@ impl Receiving {
                 arriving.ended = true;
                 arriving.progressed_at = now;
                 let length = arriving.length;
-                let notice = Notice::MessageEnd { handle, length };
+                let arrival = engine.message_arrival(group, origin);
+                let arrival = arrival.map(|came| Arrival {
+                    us: came.last.since_us(came.first),
+                    bytes: came.later_bytes,
+                });
+                let notice = Notice::MessageEnd {
+                    handle,
+                    length,
+                    arrival,
+                };
                 outbound.push_back((to, Outbound::Notice(notice)));
                 return Some(now.plus_us(self.patience.receiver_stall_us));
             }

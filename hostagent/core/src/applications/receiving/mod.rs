@@ -181,6 +181,16 @@ impl Receiving {
         Ok(())
     }
 
+    /// The application is still at work on the message.
+    pub(crate) fn extend(&mut self, key: Key, now: Instant) -> Result<(), ApiError> {
+        let stream_key = self.message_stream(key)?;
+        let stream = self.streams.get_mut(&stream_key);
+        if let Some(arriving) = stream.and_then(|stream| stream.message.as_mut()) {
+            arriving.progressed_at = now;
+        }
+        Ok(())
+    }
+
     /// The application has the message.
     pub(crate) fn confirm(
         &mut self,

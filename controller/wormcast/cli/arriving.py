@@ -1,0 +1,184 @@
+"""A file that arrives, and where its bytes go until it is whole: a directory, a temporary file, or straight to
+standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from wormcast.cli.placing import PartialFile, sync_directory, umask
+from wormcast.client import IncomingMessage
+from wormcast.client.files import FileDecoder, FileHeader
+
+_SPOOL_MEMORY_BYTES = 1 << 20
+"""What comes for standard output is kept in memory up to this, then in a temporary file."""
+
+
+@dataclass(frozen=True)
+class FileSettings:
+    """Where files go, and how."""
+
+    output: Path
+    overwrite: bool = False
+    fsync: bool = False
+    preserve: bool = True
+    """Files get the permissions and the time that the sender's file has."""
+
+    @property
+    def to_stdout(self) -> bool:
+        """Files go to standard output, one whole file after another."""
+        return str(self.output) == "-"
+
+
+class _InDirectory:
+    """A file without name, until it is whole."""
+
+    def __init__(self, settings: FileSettings) -> None:
+        self._settings = settings
+        self._partial = PartialFile(settings.output)
+
+    def write(self, content: bytes) -> None:
+        self._partial.out.write(content)
+
+    def finish(self, header: FileHeader) -> Path:
+        out = self._partial.out
+        out.flush()
+        keep = self._settings.preserve
+        mode = header.mode if keep and header.mode is not None else 0o666
+        with contextlib.suppress(PermissionError):
+            # Not every file system has permissions.
+            os.fchmod(out.fileno(), mode & ~umask())
+        if keep and header.mtime_ns is not None:
+            os.utime(out.fileno(), ns=(time.time_ns(), header.mtime_ns))
+        if self._settings.fsync:
+            os.fsync(out.fileno())
+        path = self._partial.place(header.name, overwrite=self._settings.overwrite)
+        if self._settings.fsync:
+            sync_directory(path.parent)
+        self.close()
+        return path
+
+    def close(self) -> None:
+        self._partial.close()
+
+
+class _Spooled:
+    """Kept until it is whole and its turn comes."""
+
+    def __init__(self) -> None:
+        self.kept: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_MEMORY_BYTES)  # noqa: SIM115
+
+    def write(self, content: bytes) -> None:
+        self.kept.write(content)
+
+    def finish(self, _header: FileHeader) -> None:
+        self.kept.seek(0)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.kept.close()
+
+
+class _Streamed:
+    """Written as it comes."""
+
+    def write(self, content: bytes) -> None:
+        rest = memoryview(content)
+        while len(rest):
+            rest = rest[os.write(sys.stdout.fileno(), rest) :]
+
+    def finish(self, _header: FileHeader) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class ArrivingFile:
+    """One file on its way."""
+
+    def __init__(self, settings: FileSettings, message: IncomingMessage, *, stream: bool) -> None:
+        """`stream`: what is for standard output is written as it comes."""
+        self.message = message
+        self.since = None if message.age_s is None else time.monotonic() - message.age_s
+        """When its first byte came to this host, as far as the agent tells."""
+        self.lost: str | None = None
+        """Its sender counts this host as failed, for this reason, though the file is whole."""
+        self._settings = settings
+        self._stream = stream
+        self._decoder = FileDecoder()
+        self._target: _InDirectory | _Spooled | _Streamed | None = None
+
+    @property
+    def origin(self) -> int:
+        """Whose it is."""
+        return self.message.origin
+
+    @property
+    def name(self) -> str | None:
+        """As the sender gave it, made safe; None before the header has come."""
+        return None if self._decoder.header is None else self._decoder.header.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of content so far."""
+        return self._decoder.size
+
+    @property
+    def announced(self) -> int | None:
+        """Bytes of content there will be, as far as the sender knew."""
+        return None if self._decoder.header is None else self._decoder.header.size
+
+    @property
+    def shown(self) -> str:
+        """For people."""
+        return f"{self.name or 'file'} from host {self.origin}"
+
+    @property
+    def is_torn(self) -> bool:
+        """Standard output would hold a part of it, if it ended here."""
+        return isinstance(self._target, _Streamed) and self.size > 0
+
+    def write(self, data: bytes) -> None:
+        """Takes message bytes."""
+        content = self._decoder.feed(data)
+        if content:
+            self._open().write(content)
+
+    def finish(self) -> tuple[Path | None, str]:
+        """Checks the whole and gives it its name; the path (None: standard output) and digest."""
+        digest = self._decoder.finish()
+        assert self._decoder.header is not None
+        return self._open().finish(self._decoder.header), digest
+
+    @property
+    def kept(self) -> IO[bytes]:
+        """What was kept of it, from its start, once it is whole."""
+        target = self._open()
+        assert isinstance(target, _Spooled)
+        return target.kept
+
+    def drop(self) -> None:
+        """Removes what has come, or what was kept."""
+        if self._target is not None:
+            self._target.close()
+
+    def _open(self) -> _InDirectory | _Spooled | _Streamed:
+        if self._target is None:
+            if not self._settings.to_stdout:
+                self._target = _InDirectory(self._settings)
+            else:
+                self._target = _Streamed() if self._stream else _Spooled()
+        return self._target
+
+
+def is_full(error: OSError) -> bool:
+    """There is no space left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
