@@ -91,16 +91,21 @@ net.stop()
 
 
 def test_a_program_of_ones_own_runs_without_a_controller(tmp_path: Path) -> None:
-    """The program sends every frame to port 1."""
+    """The program sends every frame to port 1. Ports, logs and further options are those that the script names."""
     done = run(
         f"""
+import pathlib
+import socket
 from mininet.net import Mininet
 from mininet.topo import Topo
 from wormcast.mininet import WormcastHost, WormcastSwitch
 
 class Pair(Topo):
     def build(self):
-        switch = self.addSwitch("s1", program={str(ROOT / "switch/tests/programs/meters.json")!r})
+        switch = self.addSwitch(
+            "s1", program={str(ROOT / "switch/tests/programs/meters.json")!r}, cpu_port=64, drop_port=63,
+            grpc_port=50999, thrift_port=9990, log_level="info", log_file="s1.txt", arguments=("--pcap=.",),
+        )
         for name in ("h1", "h2"):
             self.addLink(self.addHost(name), switch)
 
@@ -110,12 +115,20 @@ came = lambda host: int(net[host].cmd(f"cat /sys/class/net/{{host}}-eth0/statist
 while came("h1") == 0:
     net["h2"].cmd("ping -c 1 -W 1 10.0.0.77")  # asks by ARP who that is
 print("came", came("h1") > 0)
+socket.create_connection(("127.0.0.1", 9990)).close()
+print("at", net["s1"].address)
+words = pathlib.Path(f"/proc/{{net['s1'].process.pid}}/cmdline").read_text().split(chr(0))
+print("ports", words[words.index("--cpu-port") + 1], words[words.index("--drop-port") + 1])
 net.stop()
 """,
         tmp_path,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "came True" in done.stdout
+    assert "at 127.0.0.1:50999" in done.stdout
+    assert "ports 64 63" in done.stdout
+    assert (tmp_path / "s1.txt").stat().st_size > 0
+    assert (tmp_path / "s1-eth1_out.pcap").stat().st_size > 0
 
 
 @pytest.mark.parametrize(
@@ -124,6 +137,19 @@ net.stop()
         (
             "from wormcast.mininet import WormcastSwitch; WormcastSwitch('core')",
             "switch name 'core' does not end in a number up to 1023; give it an id, as in id=3",
+        ),
+        (
+            "from wormcast.mininet import WormcastSwitch; WormcastSwitch('s1', cpu_port=512)",
+            "cpu_port 512 is not from 0 to 511",
+        ),
+        (
+            "from mininet.net import Mininet\n"
+            "from mininet.topo import SingleSwitchTopo\n"
+            "from wormcast.mininet import WormcastController, WormcastSwitch\n"
+            "def switch(name, **params):\n"
+            "    return WormcastSwitch(name, cpu_port=64, **params)\n"
+            "Mininet(SingleSwitchTopo(1), switch=switch, controller=WormcastController).start()",
+            "s1: cpu_port 64 is for programs of your own: a WormcastController's has 510",
         ),
         ("from wormcast.mininet import WormcastRouter", "cannot import name 'WormcastRouter'"),
     ],

@@ -15,6 +15,8 @@ from wormcast.mininet import programs, wiring
 
 CPU_PORT = 510
 DROP_PORT = 511
+PORT_MAX = 511
+TCP_PORT_MAX = 65535
 GRPC_PORT_FIRST = 50051
 THRIFT_PORT_FIRST = 9090
 METRICS_PORT_FIRST = 40051
@@ -42,6 +44,13 @@ def start_daemon(argv: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
     )
+
+
+def within(name: str, value: int | None, low: int, high: int) -> int | None:
+    """`value` of the option `name`. Raises ValueError where it is out of its bounds."""
+    if value is not None and not low <= value <= high:
+        raise ValueError(f"{name} {value} is not from {low} to {high}")
+    return value
 
 
 class LoggedDaemon:
@@ -115,8 +124,10 @@ class SharedAgents(LoggedDaemon):
 class P4Switch(LoggedDaemon, Switch):
     """A switch that runs a compiled P4 program and is controlled over P4Runtime.
 
-    `id` is its id in the topology; its gRPC server listens on loopback at
-    `GRPC_PORT_FIRST + id`, device id `id`. Link ports carry the names `s<id>-p<port>`.
+    `id` is its id in the topology; its gRPC server listens on loopback at `grpc_port`,
+    `GRPC_PORT_FIRST + id` unless told, device id `id`. Link ports carry the names `s<id>-p<port>`.
+    `cpu_port`: where packet-ins come from; None: nowhere. `thrift_port`: unless told, BMv2 has one of its own and
+    wormcast-switch 9090 if that is free.
     """
 
     def __init__(
@@ -130,9 +141,17 @@ class P4Switch(LoggedDaemon, Switch):
         seed: int = 1,
         log_level: str = "warn",
         shared: SharedSwitches | None = None,
+        cpu_port: int | None = CPU_PORT,
+        drop_port: int = DROP_PORT,
+        grpc_port: int | None = None,
+        thrift_port: int | None = None,
         **params: Any,
     ) -> None:
         self.id = id
+        self.cpu_port = within("cpu_port", cpu_port, 0, PORT_MAX)
+        self.drop_port = within("drop_port", drop_port, 0, PORT_MAX)
+        self.grpc_port = within("grpc_port", grpc_port, 1, TCP_PORT_MAX)
+        self.thrift_port = within("thrift_port", thrift_port, 1, TCP_PORT_MAX)
         self.shared = shared
         self.kind = kind
         self.impair = impair
@@ -145,7 +164,8 @@ class P4Switch(LoggedDaemon, Switch):
     @property
     def address(self) -> str:
         """Where the P4Runtime server listens."""
-        return f"127.0.0.1:{GRPC_PORT_FIRST + (0 if self.shared else self.id)}"
+        port = GRPC_PORT_FIRST + (0 if self.shared else self.id)
+        return f"127.0.0.1:{self.grpc_port or port}"
 
     @property
     def metrics(self) -> str | None:
@@ -180,11 +200,14 @@ class P4Switch(LoggedDaemon, Switch):
             argv += ["--metrics-addr", str(self.metrics)]
             if self.impair:
                 argv += ["--impair", f"all:{self.impair}"]
-        else:
-            # BMv2 always opens one, and ends when it is taken.
-            argv += ["--thrift-port", str(THRIFT_PORT_FIRST + self.id)]
+        # BMv2 always opens one, and ends when it is taken.
+        thrift = self.thrift_port or (None if self.kind == "wormcast" else THRIFT_PORT_FIRST + self.id)
+        if thrift is not None:
+            argv += ["--thrift-port", str(thrift)]
         argv += ["--", "--grpc-server-addr", self.address]
-        return [*argv, "--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT)]
+        if self.cpu_port is not None:
+            argv += ["--cpu-port", str(self.cpu_port)]
+        return [*argv, "--drop-port", str(self.drop_port)]
 
     def start(self, _controllers: list[Any]) -> None:
         """Start the switch; it forwards nothing until a controller gives it a program."""

@@ -25,7 +25,7 @@ import httpx
 from mininet.node import Controller
 
 from wormcast.mininet import programs
-from wormcast.mininet.nodes import FabricHost, LoggedDaemon, P4Switch
+from wormcast.mininet.nodes import CPU_PORT, FabricHost, LoggedDaemon, P4Switch
 
 START_SECONDS_MAX = 120.0
 """Only against waiting for ever: how long a controller may take until it answers."""
@@ -154,8 +154,11 @@ class WormcastController(ScriptDaemon, Controller):
 class WormcastSwitch(ScriptDaemon, P4Switch):
     """wormcast-switch with a P4Runtime server at `address`, and a `WormcastController` if the network has one.
 
-    `id`: its number; what the name ends in unless told. `program`: BMv2 JSON of a program of your own, which then
-    runs from the start; otherwise a controller gives it one. `arguments`: passed on to wormcast-switch.
+    `id`: its number and device id; what the name ends in unless told. `program`: BMv2 JSON of a program of your own,
+    which then runs from the start; otherwise a controller gives it one. `cpu_port`, `drop_port`, `grpc_port` and
+    `thrift_port`: as `P4Switch` has them; `log_level`, `seed`, `impair`: options of wormcast-switch of these names.
+    `log_file`: where its log goes; into `WormcastController.directory` unless told. `arguments`: further options,
+    passed on to wormcast-switch.
     """
 
     def __init__(
@@ -164,6 +167,7 @@ class WormcastSwitch(ScriptDaemon, P4Switch):
         id: int | None = None,
         program: str | None = None,
         arguments: tuple[str, ...] = (),
+        log_file: str | None = None,
         **params: Any,
     ) -> None:
         self.program = program
@@ -173,6 +177,8 @@ class WormcastSwitch(ScriptDaemon, P4Switch):
         # Mininet wants a datapath id, which OpenFlow switches have; it takes one from names like s23 alone.
         params.setdefault("dpid", f"{number:x}")
         super().__init__(name, id=number, log_directory=run_directory(), **params)
+        if log_file is not None:
+            self.log_path = Path(log_file)
 
     def command(self) -> list[str]:
         """The command line."""
@@ -184,8 +190,13 @@ class WormcastSwitch(ScriptDaemon, P4Switch):
 
     def start(self, controllers: list[Any]) -> None:
         """Start the switch, have the network's `WormcastController` control it, and start its hosts' agents."""
-        super().start(controllers)
         self.controller = next((c for c in controllers if isinstance(c, WormcastController)), None)
+        if self.controller is not None and self.cpu_port != CPU_PORT:
+            raise ValueError(
+                f"{self.name}: cpu_port {self.cpu_port} is for programs of your own: a WormcastController's "
+                f"has {CPU_PORT}"
+            )
+        super().start(controllers)
         if self.controller is None:
             return
         self.controller.add(self)
