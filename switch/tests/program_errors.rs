@@ -96,7 +96,7 @@ fn constructs_that_are_not_supported() {
     assert_eq!(
         error_with("options", "/calculations/0/algo", json!("md5")),
         "calculations[0].algo: algorithm \"md5\" is not supported; supported: csum16, crc32, \
-         crc32_custom, crc16, crc16_custom, crcCCITT, identity, xor16, xor32"
+         crc32_custom, crc16, crc16_custom, crcCCITT, identity, xor16, xor32, xxh64, bmv2_hash, hash_ex"
     );
 }
 

@@ -17,8 +17,9 @@ from differential.commands import _DO, KINDS, Session, as_text, whole_bytes
 from differential.compare import compare
 from differential.findings import dump
 from differential.generate import Case, generate
+from differential.guards import guarded
 from differential.judge import first
-from differential.mutate import BITWISE, CHANGES_MAX, LOGICAL, MASKED, mutated
+from differential.mutate import BITWISE, CHANGES_MAX, IN_PLACE, LOGICAL, MASKED, OF_TWO, SHIFTS, mutated
 from differential.packets import FRAME_MAX, make, spoil
 from differential.program import COMPARISONS, Program, load, read
 from differential.shrink import fewer, shrink
@@ -33,6 +34,7 @@ PROGRAMS = sorted((REPOSITORY / "switch" / "tests" / "programs").glob("*.json"))
 SEEDS = 12
 ETHERNET_BYTES, WORM_BYTES, TRAIN_BYTES = 14, 12, 20
 NAMES = ("one", "other")
+P4_14 = (*IN_PLACE, *OF_TWO, *SHIFTS)
 
 
 def program(name: str) -> Program:
@@ -302,7 +304,9 @@ def test_programs_are_cleaned_for_bmv2(path: Path) -> None:
     """Both controls begin with the new table and go on as before; the rest is as it was."""
     source = json.loads(path.read_text())
     clean = cleaned(source)
+    kept = guarded(source)
     assert source == json.loads(path.read_text())
+    assert {**kept, "actions": source["actions"]} == source
     for before, after in zip(source["pipelines"], clean["pipelines"], strict=True):
         added = after["tables"][-1]
         assert after["init_table"] == added["name"]
@@ -311,6 +315,56 @@ def test_programs_are_cleaned_for_bmv2(path: Path) -> None:
     ids = [action["id"] for action in clean["actions"]]
     assert len(ids) == len(set(ids))
     assert clean["parsers"] == source["parsers"]
+
+
+def _call(op: str, *parameters: Any) -> dict[str, Any]:
+    return {"op": op, "parameters": list(parameters)}
+
+
+def _number(value: int) -> dict[str, Any]:
+    return {"type": "hexstr", "value": hex(value)}
+
+
+def test_bmv2_keeps_to_the_ends_of_arrays_and_frees_unions() -> None:
+    """Calls that may be past the end are passed by, jumps lead to where they did, what is popped is removed."""
+    array = {"type": "counter_array", "value": "few"}
+    index = {"type": "field", "value": ["h", "index"]}
+    stack = {"type": "header_union_stack", "value": "options"}
+    condition = {"type": "field", "value": ["h", "flag"]}
+    calls = [
+        _call("_jump_if_zero", condition, _number(3)),
+        _call("count", array, index),
+        _call("pop", stack, _number(1)),
+        _call("count", array, _number(1)),
+        _call("_jump", _number(5)),
+    ]
+    names = ["options[0].a", "options[0].b", "options[1].a", "options[1].b"]
+    source: dict[str, Any] = {
+        "headers": [{"id": number, "name": name} for number, name in enumerate(names)],
+        "header_unions": [{"id": 0, "header_ids": [0, 1]}, {"id": 1, "header_ids": [2, 3]}],
+        "header_union_stacks": [{"name": "options", "header_union_ids": [0, 1]}],
+        "counter_arrays": [{"name": "few", "size": 2}],
+        "actions": [{"primitives": calls}],
+    }
+    found = guarded(source)["actions"][0]["primitives"]
+    assert source["actions"][0]["primitives"] == calls
+    ops = [
+        "_jump_if_zero",
+        "_jump_if_zero",
+        "count",
+        "pop",
+        "remove_header",
+        "remove_header",
+        "count",
+        "_jump",
+    ]
+    assert [call["op"] for call in found] == ops
+    assert found[0]["parameters"][1] == _number(6)  # where the second count is now
+    guard = found[1]["parameters"]
+    assert guard[1] == _number(3)
+    assert guard[0]["value"]["value"]["cond"]["value"] == {"op": "<", "left": index, "right": _number(2)}
+    assert [call["parameters"][0]["value"] for call in found[4:6]] == names[2:]
+    assert found[7]["parameters"] == [_number(8)]
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
@@ -325,6 +379,9 @@ def test_programs_are_changed_a_little(path: Path) -> None:
     assert places
     for where, before, after in (change for one in changed for change in one):
         assert where[-1] in ("op", "value"), where
+        if before == "assign":
+            assert after in P4_14
+            continue
         groups = [group for group in (COMPARISONS, MASKED, BITWISE, LOGICAL) if before in group]
         assert not groups or any(after in group for group in groups)
         if not groups:
@@ -334,6 +391,8 @@ def test_programs_are_changed_a_little(path: Path) -> None:
 def _changes(before: Any, after: Any, where: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any, Any]]:
     if isinstance(before, dict):
         assert before.keys() == after.keys()
+        if before.get("op") == "assign" and after["op"] in P4_14:
+            return [((*where, "op"), "assign", after["op"])]
         return [one for key in before for one in _changes(before[key], after[key], (*where, key))]
     if isinstance(before, list):
         assert len(before) == len(after)

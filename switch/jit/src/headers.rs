@@ -26,8 +26,8 @@ impl Lower<'_, '_> {
                 }
                 self.write(to, any);
             }
-            Op::LastIndex { to, stack } => {
-                let fill = self.read(self.program.layout.stacks[stack as usize].fill);
+            Op::LastIndex { to, fill } => {
+                let fill = self.read(fill);
                 let last = self.builder.ins().iadd_imm(fill, -1);
                 self.write(to, last);
             }

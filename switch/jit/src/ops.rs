@@ -37,6 +37,10 @@ pub(super) fn is_interpreted(program: &Program, op: Op) -> bool {
         | Op::CopyStack { .. }
         | Op::Push { .. }
         | Op::Pop { .. }
+        | Op::LoadLastUnion { .. }
+        | Op::CopyUnions { .. }
+        | Op::PushUnions { .. }
+        | Op::PopUnions { .. }
         | Op::ReadRegister { .. }
         | Op::WriteRegister { .. }
         | Op::ExecuteMeter { .. }

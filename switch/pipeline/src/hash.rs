@@ -1,5 +1,6 @@
 //! Checksums and hashes, as BMv2 defines them.
 
+use twox_hash::XxHash64;
 use wormcast_switch_program::Algorithm;
 
 const CRC16_TABLE: [u16; 256] = table16(0xa001);
@@ -62,9 +63,24 @@ pub(super) fn compute(algorithm: Algorithm, bytes: &[u8]) -> u64 {
             .iter()
             .take(8)
             .fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+        Algorithm::Xxh64 => XxHash64::oneshot(0, bytes),
+        Algorithm::HashEx => u64::from(hash_ex(bytes)),
         Algorithm::Xor16 => fold_words(bytes, 2),
         Algorithm::Xor32 => fold_words(bytes, 4),
     }
+}
+
+/// `hash_ex` of BMv2's simple_switch, which takes bytes as signed.
+fn hash_ex(bytes: &[u8]) -> u32 {
+    let mut hash = bytes.iter().fold(2_166_136_261u32, |hash, &byte| {
+        let signed = i32::from(byte.cast_signed());
+        (hash ^ signed.cast_unsigned()).wrapping_mul(16_777_619)
+    });
+    hash = hash.wrapping_add(hash << 13);
+    hash ^= hash >> 7;
+    hash = hash.wrapping_add(hash << 3);
+    hash ^= hash >> 17;
+    hash.wrapping_add(hash << 5)
 }
 
 /// Internet checksum (RFC 1071); an odd last byte is padded with a zero byte.
@@ -115,6 +131,14 @@ mod tests {
         assert_eq!(compute(Algorithm::Crc32, CHECK), 0xcbf4_3926);
         assert_eq!(compute(Algorithm::Crc16, CHECK), 0xbb3d);
         assert_eq!(compute(Algorithm::CrcCcitt, CHECK), 0x29b1);
+    }
+
+    /// That of XXH64 is in its own test suite; `hash_ex` gave these in simple_switch.
+    #[test]
+    fn check_values_of_hashes() {
+        assert_eq!(compute(Algorithm::Xxh64, CHECK), 0x8cb8_41db_40e6_ae83);
+        assert_eq!(compute(Algorithm::HashEx, CHECK), 0xaf67_fb84);
+        assert_eq!(compute(Algorithm::HashEx, &[0xff, 0x80, 1]), 0xfd9b_3b6c);
     }
 
     /// The example of RFC 1071, section 3.

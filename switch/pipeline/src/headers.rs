@@ -64,6 +64,9 @@ impl Machine {
             }
             Op::Push { stack, count } => self.push(program, stack, self.word(count)),
             Op::Pop { stack, count } => self.pop(program, stack, self.word(count)),
+            Op::CopyUnions { .. } | Op::PushUnions { .. } | Op::PopUnions { .. } => {
+                self.run_unions_op(program, op);
+            }
             Op::FindHeader { to, stack, index } => {
                 let stack = &program.layout.stacks[stack as usize];
                 let index = self.word(index);
@@ -95,10 +98,8 @@ impl Machine {
                 let index = self.last_index(program, access);
                 self.store_element(program, from, access, index);
             }
-            Op::LastIndex { to, stack } => {
-                let fill = self.word(program.layout.stacks[stack as usize].fill);
-                self.write(to, fill.wrapping_sub(1));
-            }
+            Op::LastIndex { to, fill } => self.write(to, self.word(fill).wrapping_sub(1)),
+            Op::LoadLastUnion { to, access } => self.load_last_union(program, to, access),
             other => unreachable!("{other:?} is not an instruction on headers"),
         }
     }

@@ -49,6 +49,7 @@ mod table;
 mod text;
 mod traced;
 mod tracing;
+mod unions;
 mod value_set;
 mod wide;
 

@@ -100,22 +100,7 @@ impl Assembler<'_> {
                 signed,
             } => {
                 let operand = self.data_limbs(value, u32::MAX, None, at)?;
-                let to = self.temporary(bits.div_ceil(64), at)?;
-                self.wide(WideOp {
-                    kind: if *signed {
-                        WideKind::ClampSigned
-                    } else {
-                        WideKind::ClampUnsigned
-                    },
-                    to,
-                    a: operand.slot,
-                    b: 0,
-                    limbs: bits.div_ceil(64),
-                    extra: operand.limbs,
-                    bits: *bits,
-                    signed: operand.range.may_be_negative(),
-                });
-                to
+                self.clamped(operand, *bits, *signed, at)?.slot
             }
             Data::StackField {
                 stack,
@@ -134,12 +119,12 @@ impl Assembler<'_> {
                 self.emit(Op::LoadLast { to, access });
                 return self.loaded(to, field, range, asked, at);
             }
-            Data::LastIndex(stack) => {
+            Data::LastIndex(fill) => {
                 let to = self.temporary(1, at)?;
-                self.emit(Op::LastIndex { to, stack: *stack });
+                self.emit(Op::LastIndex { to, fill: *fill });
                 to
             }
-            Data::Fill(stack) => self.layout.stacks[*stack as usize].fill,
+            Data::Fill(fill) => *fill,
             Data::Register {
                 register,
                 width,
@@ -163,6 +148,37 @@ impl Assembler<'_> {
             }
         };
         Ok(Operand { slot, limbs, range })
+    }
+
+    /// The nearest value that has so many bits.
+    pub(super) fn clamped(
+        &mut self,
+        operand: Operand,
+        bits: u32,
+        signed: bool,
+        at: &Node<'_>,
+    ) -> Result<Operand, ProgramError> {
+        let limbs = bits.div_ceil(64).max(1);
+        let to = self.temporary(limbs, at)?;
+        self.wide(WideOp {
+            kind: if signed {
+                WideKind::ClampSigned
+            } else {
+                WideKind::ClampUnsigned
+            },
+            to,
+            a: operand.slot,
+            b: 0,
+            limbs,
+            extra: operand.limbs,
+            bits,
+            signed: operand.range.may_be_negative(),
+        });
+        Ok(Operand {
+            slot: to,
+            limbs,
+            range: Range::of_field(bits, signed),
+        })
     }
 
     pub(super) fn loaded(

@@ -31,6 +31,11 @@ pub(super) enum Target {
         slot: Slot,
         width: u32,
     },
+    Register {
+        register: u32,
+        index: Slot,
+        width: u32,
+    },
     Element {
         access: u32,
         index: Slot,
@@ -42,6 +47,17 @@ pub(super) enum Target {
         width: u32,
         limbs: u32,
     },
+}
+
+impl Target {
+    fn width(&self) -> u32 {
+        match *self {
+            Target::Field { width, .. }
+            | Target::Register { width, .. }
+            | Target::Element { width, .. }
+            | Target::Last { width, .. } => width,
+        }
+    }
 }
 
 /// Code under construction.
@@ -298,19 +314,60 @@ impl<'l> Assembler<'l> {
                     limbs: field.limbs,
                 })
             }
+            Data::Register {
+                register,
+                width,
+                index,
+            } => Ok(Target::Register {
+                register: *register,
+                index: self.word(index, at)?,
+                width: *width,
+            }),
             _ => Err(at.invalid("a field to assign to")),
         }
     }
 
-    /// Stores a value, cut to the width of the target.
+    /// Whether a target is a saturating field, and then whether it is signed.
+    fn saturates(&self, target: &Target) -> Option<bool> {
+        match *target {
+            Target::Field { slot, .. } => self.layout.saturates(slot),
+            Target::Element { access, .. } | Target::Last { access, .. } => {
+                let field = self.code.stack_fields[access as usize];
+                let first = self.layout.stacks[field.stack as usize].first_header;
+                let base = self.layout.headers[first as usize].base;
+                self.layout.saturates(base + field.offset)
+            }
+            Target::Register { .. } => None,
+        }
+    }
+
+    /// Stores a value, cut to the width of the target, or to its bounds if it is saturating.
     pub(super) fn store(
         &mut self,
         target: &Target,
         value: Operand,
         at: &Node<'_>,
     ) -> Result<(), ProgramError> {
+        let value = match self.saturates(target) {
+            Some(signed) => self.clamped(value, target.width(), signed, at)?,
+            None => value,
+        };
         match *target {
             Target::Field { slot, width } => self.store_words(slot, width, value, at),
+            Target::Register {
+                register,
+                index,
+                width,
+            } => {
+                let from = self.temporary(width.div_ceil(64).max(1), at)?;
+                self.store_words(from, width, value, at)?;
+                self.emit(Op::WriteRegister {
+                    from,
+                    register,
+                    index,
+                });
+                Ok(())
+            }
             Target::Element {
                 access,
                 index,
@@ -380,12 +437,12 @@ impl<'l> Assembler<'l> {
         data: &Data,
         at: &Node<'_>,
     ) -> Result<(), ProgramError> {
-        let width = match *target {
-            Target::Field { width, .. }
-            | Target::Element { width, .. }
-            | Target::Last { width, .. } => width,
-        };
+        let width = target.width();
         let limbs = width.div_ceil(64).max(1);
+        if self.saturates(target).is_some() {
+            let value = self.data(data, None, at)?;
+            return self.store(target, value, at);
+        }
         let hint = match *target {
             Target::Field { slot, .. } => Some((slot, limbs)),
             _ => None,

@@ -26,6 +26,10 @@ pub enum Algorithm {
     CrcCcitt,
     /// The first eight bytes as an integer.
     Identity,
+    /// XXH64 with seed 0.
+    Xxh64,
+    /// FNV-1 of signed bytes with shifts and additions at the end: `hash_ex` of BMv2.
+    HashEx,
     /// Exclusive or of 16-bit words.
     Xor16,
     /// Exclusive or of 32-bit words.
@@ -82,12 +86,15 @@ pub(super) fn read_algorithm(node: &Node<'_>) -> Result<Algorithm, ProgramError>
         "crc16_custom" => Algorithm::Crc16Custom,
         "crcCCITT" => Algorithm::CrcCcitt,
         "identity" => Algorithm::Identity,
+        "xxh64" | "bmv2_hash" => Algorithm::Xxh64,
+        "hash_ex" => Algorithm::HashEx,
         "xor16" => Algorithm::Xor16,
         "xor32" => Algorithm::Xor32,
         name => {
             return Err(node.unsupported(
                 format!("algorithm \"{name}\""),
-                "csum16, crc32, crc32_custom, crc16, crc16_custom, crcCCITT, identity, xor16, xor32",
+                "csum16, crc32, crc32_custom, crc16, crc16_custom, crcCCITT, identity, xor16, xor32, \
+                 xxh64, bmv2_hash, hash_ex",
             ));
         }
     })

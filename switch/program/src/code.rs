@@ -67,6 +67,17 @@ pub struct StackField {
     pub limbs: u32,
 }
 
+/// Access to a field of the last union of a stack.
+#[derive(Clone, Copy, Debug)]
+pub struct UnionField {
+    pub stack: u32,
+    /// Position of the header among those of a union.
+    pub member: u32,
+    /// Words from the base of the header.
+    pub offset: u32,
+    pub limbs: u32,
+}
+
 /// Bits of the packet ahead of the parser.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead {
@@ -248,7 +259,12 @@ pub enum Op {
     /// Index of the last element, in two's complement.
     LastIndex {
         to: Slot,
-        stack: u32,
+        fill: Slot,
+    },
+    /// A field of the last union of a stack.
+    LoadLastUnion {
+        to: Slot,
+        access: u32,
     },
     /// The header number of a stack element, or [`NO_HEADER`].
     FindHeader {
@@ -305,6 +321,19 @@ pub enum Op {
         count: Slot,
     },
     Pop {
+        stack: u32,
+        count: Slot,
+    },
+    /// The same of stacks of header unions.
+    CopyUnions {
+        to: u32,
+        from: u32,
+    },
+    PushUnions {
+        stack: u32,
+        count: Slot,
+    },
+    PopUnions {
         stack: u32,
         count: Slot,
     },
@@ -412,6 +441,7 @@ pub struct Code {
     pub ops: Vec<Op>,
     pub wide: Vec<WideOp>,
     pub stack_fields: Vec<StackField>,
+    pub union_fields: Vec<UnionField>,
     pub lookaheads: Vec<Lookahead>,
     pub log_messages: Vec<LogMessage>,
     /// Initial content of the constants.

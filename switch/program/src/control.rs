@@ -146,7 +146,16 @@ impl Controls {
             }
         }
         for profile in node.list("action_profiles")? {
-            self.read_profile(&profile, selector)?;
+            let size = profile.member("max_size")?.count(TABLE_SIZE_MAX)?;
+            self.read_profile(&profile, "name", size, selector)?;
+        }
+        for table in &table_nodes {
+            // As p4c-bm wrote it: each table with a profile of its own, of no size.
+            if table.optional("action_profile")?.is_none()
+                && table.optional("act_prof_name")?.is_some()
+            {
+                self.read_profile(table, "act_prof_name", TABLE_SIZE_MAX, selector)?;
+            }
         }
         let mut nodes = Vec::new();
         for table in &table_nodes {
@@ -216,9 +225,11 @@ impl Controls {
     fn read_profile(
         &mut self,
         node: &Node<'_>,
+        name: &str,
+        size: usize,
         selector: &mut dyn FnMut(&Node<'_>) -> Result<u32, ProgramError>,
     ) -> Result<(), ProgramError> {
-        let name = node.member("name")?.string()?.to_string();
+        let name = node.member(name)?.string()?.to_string();
         if self.profiles.iter().any(|profile| profile.name == name) {
             return Err(node.error(Problem::Duplicate {
                 kind: "action profile",
@@ -233,7 +244,7 @@ impl Controls {
         };
         self.profiles.push(ActionProfileInfo {
             name,
-            size: node.member("max_size")?.count(TABLE_SIZE_MAX)?,
+            size,
             has_selector: choice.is_some(),
         });
         self.selectors.push(choice);

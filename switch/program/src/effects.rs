@@ -48,6 +48,17 @@ impl Effects {
         self.write(stack.fill);
     }
 
+    fn unions(&mut self, layout: &Layout, stack: u32) {
+        let stack = &layout.union_stacks[stack as usize];
+        for &union in &stack.unions {
+            for &header in &layout.unions[union as usize].headers {
+                self.header(layout, header);
+            }
+        }
+        self.read(stack.fill);
+        self.write(stack.fill);
+    }
+
     /// One field of every element of a stack.
     fn elements(layout: &Layout, code: &Code, access: u32) -> Vec<Words> {
         let access = code.stack_fields[access as usize];
@@ -164,9 +175,20 @@ pub fn effects(layout: &Layout, code: &Code, register_limbs: &[u32], op: Op) -> 
             effects.read(layout.stacks[field.stack as usize].fill);
             effects.writes = Effects::elements(layout, code, access);
         }
-        Op::LastIndex { to, stack } => {
-            effects.read(layout.stacks[stack as usize].fill);
+        Op::LastIndex { to, fill } => {
+            effects.read(fill);
             effects.write(to);
+        }
+        Op::LoadLastUnion { to, access } => {
+            let field = code.union_fields[access as usize];
+            let stack = &layout.union_stacks[field.stack as usize];
+            effects.read(stack.fill);
+            effects.reads.extend(stack.unions.iter().map(|&union| {
+                let header = layout.unions[union as usize].headers[field.member as usize];
+                let base = layout.headers[header as usize].base;
+                (base + field.offset, field.limbs)
+            }));
+            effects.writes.push((to, field.limbs));
         }
         Op::FindHeader { to, index, .. } => {
             effects.read(index);
@@ -214,6 +236,14 @@ pub fn effects(layout: &Layout, code: &Code, register_limbs: &[u32], op: Op) -> 
             effects.stack(layout, stack);
             effects.read(count);
         }
+        Op::CopyUnions { to, from } => {
+            effects.unions(layout, to);
+            effects.read(layout.union_stacks[from as usize].fill);
+        }
+        Op::PushUnions { stack, count } | Op::PopUnions { stack, count } => {
+            effects.unions(layout, stack);
+            effects.read(count);
+        }
         Op::Count { index, .. } => effects.read(index),
         Op::ReadRegister {
             to,
@@ -255,14 +285,7 @@ pub fn effects(layout: &Layout, code: &Code, register_limbs: &[u32], op: Op) -> 
             if let Op::ExtractVarbitUnionNext { bits, .. } = op {
                 effects.read(bits);
             }
-            let stack = &layout.union_stacks[stack as usize];
-            for &union in &stack.unions {
-                for &header in &layout.unions[union as usize].headers {
-                    effects.header(layout, header);
-                }
-            }
-            effects.read(stack.fill);
-            effects.write(stack.fill);
+            effects.unions(layout, stack);
         }
         Op::Advance { bits } => effects.read(bits),
         Op::Lookahead { to, index } => {

@@ -67,8 +67,9 @@ pub(super) enum Data {
         stack: u32,
         field: u32,
     },
-    LastIndex(u32),
-    Fill(u32),
+    /// Of the stack with this fill.
+    LastIndex(Slot),
+    Fill(Slot),
     Register {
         register: u32,
         width: u32,
@@ -138,6 +139,7 @@ pub(super) enum Value {
     Header(HeaderRef),
     Stack(u32),
     Union(u32),
+    UnionStack(u32),
     /// A variable field: its two words.
     Varbit(Slot),
 }

@@ -125,6 +125,9 @@ fn matters_to_headers(op: Op) -> bool {
             | Op::CopyStack { .. }
             | Op::Push { .. }
             | Op::Pop { .. }
+            | Op::CopyUnions { .. }
+            | Op::PushUnions { .. }
+            | Op::PopUnions { .. }
             | Op::Extract { .. }
             | Op::ExtractVarbit { .. }
             | Op::ExtractNext { .. }
@@ -204,16 +207,32 @@ fn mark_other_reads(program: &Program, marked: &mut Marked) {
 fn spread_over_stacks(program: &Program, marked: &mut Marked) {
     let layout = &program.layout;
     for stack in &layout.stacks {
-        let words = layout.types[stack.kind as usize].words;
         let elements = stack.first_header..stack.first_header + stack.size;
-        let bases: Vec<Slot> = elements
-            .map(|header| layout.headers[header as usize].base)
-            .collect();
-        for offset in 0..words {
-            let read = bases.iter().any(|base| marked.0[(base + offset) as usize]);
-            if read {
-                bases.iter().for_each(|base| marked.mark(base + offset, 1));
-            }
+        spread_over(program, marked, &elements.collect::<Vec<u32>>());
+    }
+    for stack in &layout.union_stacks {
+        for member in 0..stack.members.len() {
+            let headers = |&union: &u32| layout.unions[union as usize].headers[member];
+            let elements: Vec<u32> = stack.unions.iter().map(headers).collect();
+            spread_over(program, marked, &elements);
+        }
+    }
+}
+
+/// The same of headers of one type.
+fn spread_over(program: &Program, marked: &mut Marked, headers: &[u32]) {
+    let layout = &program.layout;
+    let Some(&first) = headers.first() else {
+        return;
+    };
+    let words = layout.types[layout.headers[first as usize].kind as usize].words;
+    let bases = headers.iter();
+    let bases = bases.map(|&header| layout.headers[header as usize].base);
+    let bases: Vec<Slot> = bases.collect();
+    for offset in 0..words {
+        let read = bases.iter().any(|base| marked.0[(base + offset) as usize]);
+        if read {
+            bases.iter().for_each(|base| marked.mark(base + offset, 1));
         }
     }
 }

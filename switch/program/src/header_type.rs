@@ -6,7 +6,7 @@
 )]
 
 use super::error::{Problem, ProgramError};
-use super::json::Node;
+use super::json::{Kept, Node};
 use super::layout::{FIELD_BITS_MAX, ones};
 
 /// Most fields of a header type.
@@ -19,6 +19,8 @@ pub struct Field {
     /// Width in bits; for a varbit the most it can have.
     pub width: u32,
     pub signed: bool,
+    /// What does not fit becomes the nearest value that does.
+    pub saturating: bool,
     pub varbit: bool,
     /// Words from the base of the header.
     pub offset: u32,
@@ -59,6 +61,8 @@ pub struct HeaderType {
     /// Most bytes of the variable field.
     pub varbit_bytes_max: u32,
     pub pieces: Vec<Piece>,
+    /// Bits of the variable field, of the fields before it (P4-14).
+    pub(super) length: Option<Kept>,
 }
 
 pub(super) fn read_type(node: &Node<'_>) -> Result<HeaderType, ProgramError> {
@@ -70,13 +74,8 @@ pub(super) fn read_type(node: &Node<'_>) -> Result<HeaderType, ProgramError> {
         varbit: None,
         varbit_bytes_max: 0,
         pieces: Vec::new(),
+        length: node.optional("length_exp")?.map(|length| length.kept()),
     };
-    if let Some(expression) = node.optional("length_exp")? {
-        return Err(expression.unsupported(
-            "a header type with a length expression (P4-14)",
-            "extract_VL with the length as an argument",
-        ));
-    }
     let fields = node.member("fields")?.items()?;
     if fields.len() > FIELDS_MAX {
         return Err(node.error(Problem::LimitExceeded {
@@ -95,11 +94,10 @@ pub(super) fn read_type(node: &Node<'_>) -> Result<HeaderType, ProgramError> {
             Some(signed) => signed.truth()?,
             None => false,
         };
-        if let Some(saturating) = parts.get(3)
-            && saturating.boolean()?
-        {
-            return Err(saturating.unsupported("a saturating field", "fields that wrap"));
-        }
+        let saturating = match parts.get(3) {
+            Some(saturating) => saturating.truth()?,
+            None => false,
+        };
         if kind.fields.iter().any(|field| field.name == name) {
             return Err(field.error(Problem::Duplicate {
                 kind: "field",
@@ -121,6 +119,7 @@ pub(super) fn read_type(node: &Node<'_>) -> Result<HeaderType, ProgramError> {
             name,
             width: bits,
             signed,
+            saturating,
             varbit,
             offset: kind.words,
             limbs,

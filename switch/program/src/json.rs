@@ -16,11 +16,55 @@ pub(super) struct Node<'a> {
     path: String,
 }
 
+/// A value that is read later than what is around it.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    value: Value,
+    path: String,
+}
+
+impl Kept {
+    pub(super) fn node(&self) -> Node<'_> {
+        Node {
+            value: &self.value,
+            path: self.path.clone(),
+        }
+    }
+}
+
 impl<'a> Node<'a> {
     pub(super) fn root(value: &'a Value) -> Self {
         Self {
             value,
             path: String::new(),
+        }
+    }
+
+    /// The value and its path, to be read when more is known.
+    pub(super) fn kept(&self) -> Kept {
+        Kept {
+            value: self.value.clone(),
+            path: self.path.clone(),
+        }
+    }
+
+    /// Every object inside the value that has a member `type` of this name.
+    pub(super) fn all_of_type(&self, name: &str) -> Vec<Node<'a>> {
+        let children: Vec<Node<'a>> = match self.value {
+            Value::Array(items) => items.iter().map(|item| self.inside(item)).collect(),
+            Value::Object(members) => members.values().map(|item| self.inside(item)).collect(),
+            _ => Vec::new(),
+        };
+        let is_one = self.value.get("type").and_then(Value::as_str) == Some(name);
+        let mut found: Vec<Node<'a>> = is_one.then(|| self.clone()).into_iter().collect();
+        found.extend(children.iter().flat_map(|child| child.all_of_type(name)));
+        found
+    }
+
+    fn inside(&self, value: &'a Value) -> Node<'a> {
+        Node {
+            value,
+            path: self.path.clone(),
         }
     }
 

@@ -98,6 +98,8 @@ pub struct Layout {
     pub union_stacks: Vec<UnionStack>,
     /// Words of the header vector.
     pub words: u32,
+    /// Saturating fields, and whether each is signed.
+    saturating: BTreeMap<Slot, bool>,
     header_by_name: BTreeMap<String, u32>,
     stack_by_name: BTreeMap<String, u32>,
     union_by_name: BTreeMap<String, u32>,
@@ -289,7 +291,7 @@ impl Layout {
     }
 
     /// Types of the headers of a union.
-    fn union_kinds(&self, union: u32) -> Vec<u32> {
+    pub(super) fn union_kinds(&self, union: u32) -> Vec<u32> {
         let headers = self.unions[union as usize].headers.iter();
         headers
             .map(|&header| self.headers[header as usize].kind)
@@ -303,6 +305,9 @@ impl Layout {
             let kind = &self.types[header.kind as usize];
             header.base = next as u32;
             next += kind.words as usize;
+            let saturating = kind.fields.iter().filter(|field| field.saturating);
+            let places = saturating.map(|field| (header.base + field.offset, field.signed));
+            self.saturating.extend(places);
             if next > VECTOR_WORDS_MAX {
                 break;
             }
@@ -327,6 +332,11 @@ impl Layout {
         }
         self.words = next as u32;
         Ok(())
+    }
+
+    /// Whether a field is a saturating one, and then whether it is signed.
+    pub(super) fn saturates(&self, slot: Slot) -> Option<bool> {
+        self.saturating.get(&slot).copied()
     }
 
     pub(super) fn header(&self, node: &Node<'_>) -> Result<u32, ProgramError> {
@@ -362,14 +372,21 @@ impl Layout {
         })
     }
 
-    /// The stack and the position of the member that a `["stack", "member"]` pair names.
-    pub(super) fn union_stack_member(&self, node: &Node<'_>) -> Result<(u32, u32), ProgramError> {
-        let [stack, member] = node.tuple()?;
-        let name = stack.string()?;
-        let Some(&index) = self.union_stack_by_name.get(name) else {
+    pub(super) fn union_stack(&self, node: &Node<'_>) -> Result<u32, ProgramError> {
+        let name = node.string()?;
+        self.union_stack_by_name.get(name).copied().ok_or_else(|| {
             let names = self.union_stack_by_name.keys().map(String::as_str);
-            return Err(stack.unknown("header union stack", name, names));
-        };
+            node.unknown("header union stack", name, names)
+        })
+    }
+
+    /// The stack and the position of the member that a name of each stand for.
+    pub(super) fn union_stack_member(
+        &self,
+        stack: &Node<'_>,
+        member: &Node<'_>,
+    ) -> Result<(u32, u32), ProgramError> {
+        let index = self.union_stack(stack)?;
         let members = &self.union_stacks[index as usize].members;
         let name = member.string()?;
         match members.iter().position(|candidate| candidate == name) {

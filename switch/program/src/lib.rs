@@ -30,6 +30,7 @@ mod metadata;
 mod names;
 mod object_ids;
 mod objects;
+mod p4_14;
 mod parser;
 mod primitive;
 mod range;

@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 
 use super::assemble::Assembler;
-use super::code::{Lookahead, Op};
+use super::code::{Lookahead, Op, UnionField};
 use super::error::{Problem, ProgramError};
 use super::expression::{Data, Value};
 use super::json::Node;
 use super::layout::Slot;
 use super::primitive::Objects;
+use super::scope::Scope;
 
 /// Furthest bit a lookahead reaches.
 const LOOKAHEAD_BITS_MAX: usize = 16_384;
@@ -203,60 +204,114 @@ impl Reader<'_> {
     ) -> Result<(), ProgramError> {
         let layout = self.objects.scope.layout;
         let value = what.member("value")?;
-        let (kind, op) = match what.type_name()? {
-            "regular" => {
-                let header = layout.header(&value)?;
-                if layout.headers[header as usize].metadata {
-                    return Err(value.invalid("a header that is not metadata"));
-                }
-                let op = match bits {
-                    None => Op::Extract { header },
-                    Some(bits) => Op::ExtractVarbit { header, bits },
-                };
-                (layout.headers[header as usize].kind, op)
+        let kind = self.extracted_kind(what, &value)?;
+        let variable = layout.types[kind as usize].varbit.is_some();
+        let bits = match (bits, &layout.types[kind as usize].length) {
+            (None, Some(length)) if variable => {
+                Some(self.own_length(kind, &length.node(), assembler)?)
             }
-            "stack" => {
-                let stack = layout.stack(&value)?;
-                let op = match bits {
-                    None => Op::ExtractNext { stack },
-                    Some(bits) => Op::ExtractVarbitNext { stack, bits },
-                };
-                (layout.stacks[stack as usize].kind, op)
-            }
-            "union_stack" => {
-                let (stack, member) = layout.union_stack_member(&value)?;
-                let unions = &layout.union_stacks[stack as usize].unions;
-                let Some(&first) = unions.first() else {
-                    return Err(value.invalid("a stack with at least one header union"));
-                };
-                let header = layout.unions[first as usize].headers[member as usize];
-                let op = match bits {
+            _ => bits,
+        };
+        if variable != bits.is_some() {
+            return Err(value.invalid(if variable {
+                "a header without a variable field; extract_VL extracts those that have one, and \
+                 extract where the header type has a length_exp"
+            } else {
+                "a header with a variable field; extract extracts those without"
+            }));
+        }
+        assembler.emit(match (what.type_name()?, bits) {
+            ("regular", None) => Op::Extract {
+                header: layout.header(&value)?,
+            },
+            ("regular", Some(bits)) => Op::ExtractVarbit {
+                header: layout.header(&value)?,
+                bits,
+            },
+            ("stack", None) => Op::ExtractNext {
+                stack: layout.stack(&value)?,
+            },
+            ("stack", Some(bits)) => Op::ExtractVarbitNext {
+                stack: layout.stack(&value)?,
+                bits,
+            },
+            (_, bits) => {
+                let [stack, member] = value.tuple()?;
+                let (stack, member) = layout.union_stack_member(&stack, &member)?;
+                match bits {
                     None => Op::ExtractUnionNext { stack, member },
                     Some(bits) => Op::ExtractVarbitUnionNext {
                         stack,
                         member,
                         bits,
                     },
-                };
-                (layout.headers[header as usize].kind, op)
+                }
             }
-            name => {
-                return Err(what.member("type")?.unsupported(
-                    format!("extracting into \"{name}\""),
-                    "regular, stack, union_stack",
-                ));
-            }
-        };
-        let variable = layout.types[kind as usize].varbit.is_some();
-        if variable != bits.is_some() {
-            return Err(value.invalid(if variable {
-                "a header without a variable field; extract_VL extracts those that have one"
-            } else {
-                "a header with a variable field; extract extracts those without"
-            }));
-        }
-        assembler.emit(op);
+        });
         Ok(())
+    }
+
+    /// The type of what is extracted.
+    fn extracted_kind(&self, what: &Node<'_>, value: &Node<'_>) -> Result<u32, ProgramError> {
+        let layout = self.objects.scope.layout;
+        match what.type_name()? {
+            "regular" => {
+                let header = layout.header(value)?;
+                if layout.headers[header as usize].metadata {
+                    return Err(value.invalid("a header that is not metadata"));
+                }
+                Ok(layout.headers[header as usize].kind)
+            }
+            "stack" => Ok(layout.stacks[layout.stack(value)? as usize].kind),
+            "union_stack" => {
+                let [stack, member] = value.tuple()?;
+                let (stack, member) = layout.union_stack_member(&stack, &member)?;
+                let unions = &layout.union_stacks[stack as usize].unions;
+                let Some(&first) = unions.first() else {
+                    return Err(value.invalid("a stack with at least one header union"));
+                };
+                let header = layout.unions[first as usize].headers[member as usize];
+                Ok(layout.headers[header as usize].kind)
+            }
+            name => Err(what.member("type")?.unsupported(
+                format!("extracting into \"{name}\""),
+                "regular, stack, union_stack",
+            )),
+        }
+    }
+
+    /// A word with the bits of a variable field, which fields before it tell (P4-14). The
+    /// header is not there yet, so they are read ahead.
+    fn own_length(
+        &self,
+        kind: u32,
+        length: &Node<'_>,
+        assembler: &mut Assembler<'_>,
+    ) -> Result<Slot, ProgramError> {
+        let scope = &self.objects.scope;
+        let kind = &scope.layout.types[kind as usize];
+        let before = &kind.fields[..kind.varbit.unwrap_or_default()];
+        let mut locals = vec![(assembler.code.zero, 0); before.len()];
+        for local in length.all_of_type("local") {
+            let value = local.member("value")?;
+            let position = value.integer()?;
+            let known = usize::try_from(position).ok();
+            let Some((position, field)) = known.and_then(|at| Some((at, before.get(at)?))) else {
+                return Err(value.invalid(format!(
+                    "the index of one of the {} fields before the variable field",
+                    before.len()
+                )));
+            };
+            let offset = before[..position].iter().map(|field| field.width).sum();
+            let slot = self.look_ahead(offset, field.width, assembler, &value)?;
+            locals[position] = (slot, field.width);
+        }
+        let scope = Scope {
+            layout: scope.layout,
+            arguments: &locals,
+            registers: scope.registers,
+        };
+        assembler.word(&scope.data(length)?, length)
     }
 
     fn set(
@@ -299,11 +354,21 @@ impl Reader<'_> {
         let [offset, width] = value.tuple()?;
         let offset = offset.count(LOOKAHEAD_BITS_MAX)? as u32;
         let width = width.count(LOOKAHEAD_BITS_MAX)? as u32;
-        let to = assembler.temporary(width.div_ceil(64).max(1), value)?;
+        Ok((self.look_ahead(offset, width, assembler, value)?, width))
+    }
+
+    fn look_ahead(
+        &self,
+        offset: u32,
+        width: u32,
+        assembler: &mut Assembler<'_>,
+        at: &Node<'_>,
+    ) -> Result<Slot, ProgramError> {
+        let to = assembler.temporary(width.div_ceil(64).max(1), at)?;
         let index = assembler.code.lookaheads.len() as u32;
         assembler.code.lookaheads.push(Lookahead { offset, width });
         assembler.emit(Op::Lookahead { to, index });
-        Ok((to, width))
+        Ok(to)
     }
 
     fn key_part(
@@ -342,11 +407,47 @@ impl Reader<'_> {
                 assembler.store_words(slot, width, operand, node)?;
                 Ok(KeyPart { slot, width })
             }
+            "union_stack_field" => self.last_union_field(&value, assembler),
             name => Err(node.member("type")?.unsupported(
                 format!("a select key of type \"{name}\""),
-                "field, stack_field, lookahead",
+                "field, stack_field, union_stack_field, lookahead",
             )),
         }
+    }
+
+    /// A field of the last union of a stack, as `["stack", "member", "field"]`.
+    fn last_union_field(
+        &self,
+        value: &Node<'_>,
+        assembler: &mut Assembler<'_>,
+    ) -> Result<KeyPart, ProgramError> {
+        let layout = self.objects.scope.layout;
+        let [stack_node, member, field_node] = value.tuple()?;
+        let (stack, member) = layout.union_stack_member(&stack_node, &member)?;
+        let Some(&union) = layout.union_stacks[stack as usize].unions.first() else {
+            return Err(stack_node.invalid("a stack with at least one header union"));
+        };
+        let header = layout.unions[union as usize].headers[member as usize];
+        let kind = &layout.types[layout.headers[header as usize].kind as usize];
+        let name = field_node.string()?;
+        let mut fields = kind.fields.iter().filter(|field| !field.varbit);
+        let Some(field) = fields.find(|field| field.name == name) else {
+            let names = kind.fields.iter().map(|field| field.name.as_str());
+            return Err(field_node.unknown("field", name, names));
+        };
+        let access = assembler.code.union_fields.len() as u32;
+        assembler.code.union_fields.push(UnionField {
+            stack,
+            member,
+            offset: field.offset,
+            limbs: field.limbs,
+        });
+        let slot = assembler.temporary(field.limbs, value)?;
+        assembler.emit(Op::LoadLastUnion { to: slot, access });
+        Ok(KeyPart {
+            slot,
+            width: field.width,
+        })
     }
 
     fn transition(&self, node: &Node<'_>, state: &mut State) -> Result<(), ProgramError> {

@@ -5,6 +5,7 @@ use super::code::{LogArgument, LogMessage, Op};
 use super::error::{Problem, ProgramError};
 use super::expression::Value;
 use super::json::Node;
+use super::p4_14;
 use super::range::Range;
 use super::scope::Scope;
 
@@ -19,8 +20,10 @@ pub(super) struct Objects<'o> {
     pub(super) calculations: &'o [String],
 }
 
-const SUPPORTED: &str = "assign, modify_field, assign_VL, assign_header, copy_header, assign_union, \
-     assign_header_stack, add_header, remove_header, push, pop, mark_to_drop, drop, \
+const SUPPORTED: &str = "assign, modify_field, add_to_field, subtract_from_field, add, subtract, bit_and, \
+     bit_or, bit_xor, shift_left, shift_right, assign_VL, assign_header, copy_header, assign_union, \
+     assign_header_stack, assign_union_stack, add_header, add_header_fast, remove_header, push, pop, \
+     mark_to_drop, drop, \
      clone_ingress_pkt_to_egress, clone_egress_pkt_to_egress, resubmit, recirculate, truncate, \
      generate_digest, count, execute_meter, register_read, register_write, \
      modify_field_with_hash_based_offset, modify_field_rng_uniform, exit, assert, assume, log_msg, \
@@ -94,6 +97,9 @@ impl Objects<'_> {
         parameters: &[Node<'_>],
     ) -> Result<(), ProgramError> {
         let scope = &self.scope;
+        if let Some(operation) = p4_14::operation(name, parameters) {
+            return self.compute(assembler, operation);
+        }
         match (name, parameters) {
             ("assign" | "modify_field", [to, from]) => self.assign(assembler, to, from),
             ("assign_VL", [to, from]) => {
@@ -110,31 +116,13 @@ impl Objects<'_> {
             ("assign_union", [to_node, from_node]) => {
                 self.assign_union(assembler, to_node, from_node)
             }
-            ("assign_header_stack", [to_node, from_node]) => {
-                let to = scope.stack(to_node)?;
-                let from = scope.stack(from_node)?;
-                let stacks = &scope.layout.stacks;
-                let (to_stack, from_stack) = (&stacks[to as usize], &stacks[from as usize]);
-                if (to_stack.kind, to_stack.size) != (from_stack.kind, from_stack.size) {
-                    return Err(from_node.invalid("a stack of the same type and size"));
-                }
-                assembler.emit(Op::CopyStack { to, from });
-                Ok(())
+            ("assign_header_stack" | "assign_union_stack", [to, from]) => {
+                self.assign_stack(assembler, to, from)
             }
             ("add_header", [header]) => self.set_validity(assembler, header, true),
+            ("add_header_fast", [header]) => self.set_valid_alone(assembler, header),
             ("remove_header", [header]) => self.set_validity(assembler, header, false),
-            ("push", [stack, count]) => {
-                let stack = scope.stack(stack)?;
-                let count = assembler.word(&scope.data(count)?, count)?;
-                assembler.emit(Op::Push { stack, count });
-                Ok(())
-            }
-            ("pop", [stack, count]) => {
-                let stack = scope.stack(stack)?;
-                let count = assembler.word(&scope.data(count)?, count)?;
-                assembler.emit(Op::Pop { stack, count });
-                Ok(())
-            }
+            ("push" | "pop", [stack, count]) => self.shift(assembler, name == "push", stack, count),
             ("mark_to_drop", [header]) => {
                 let header = header.member("value")?;
                 scope.layout.header(&header)?;

@@ -36,6 +36,7 @@ impl Scope<'_> {
             "header" => Value::Header(HeaderRef::Fixed(self.layout.header(&value)?)),
             "header_stack" => Value::Stack(self.layout.stack(&value)?),
             "header_union" => Value::Union(self.layout.union(&value)?),
+            "header_union_stack" => Value::UnionStack(self.layout.union_stack(&value)?),
             "stack_field" => {
                 let [stack, field] = value.tuple()?;
                 let stack = self.layout.stack(&stack)?;
@@ -57,7 +58,7 @@ impl Scope<'_> {
                 return Err(node.member("type")?.unsupported(
                     format!("an operand of type \"{kind}\""),
                     "expression, field, hexstr, bool, local, runtime_data, header, header_stack, \
-                     header_union, stack_field, register",
+                     header_union, header_union_stack, stack_field, register",
                 ));
             }
         })
@@ -157,6 +158,37 @@ impl Scope<'_> {
         }
     }
 
+    /// The word that holds `nextIndex` of a stack of headers or of unions.
+    fn fill(&self, node: &Node<'_>) -> Result<Slot, ProgramError> {
+        match self.value(node)? {
+            Value::Stack(stack) => Ok(self.layout.stacks[stack as usize].fill),
+            Value::UnionStack(stack) => Ok(self.layout.union_stacks[stack as usize].fill),
+            _ => Err(node.invalid("an operand that is a stack")),
+        }
+    }
+
+    /// A union of a stack, which a constant names.
+    fn union_element(&self, stack: &Node<'_>, index: &Node<'_>) -> Result<Value, ProgramError> {
+        let Value::UnionStack(number) = self.value(stack)? else {
+            return Err(stack.invalid("an operand that is a stack of header unions"));
+        };
+        let unions = &self.layout.union_stacks[number as usize].unions;
+        let position = match self.data(index)? {
+            Data::Constant(constant) => constant.to_u32().map(|position| position as usize),
+            _ => {
+                return Err(index.unsupported(
+                    "a header union of a stack that is chosen at run time",
+                    "constant indices",
+                ));
+            }
+        };
+        let union = position.and_then(|position| unions.get(position).copied());
+        let most = unions.len().saturating_sub(1);
+        union
+            .map(Value::Union)
+            .ok_or_else(|| index.invalid(format!("an index from 0 to {most}")))
+    }
+
     fn width_operand(&self, node: &Node<'_>, low: u32) -> Result<u32, ProgramError> {
         match self.data(node)? {
             Data::Constant(constant) => match constant.to_u32() {
@@ -252,15 +284,16 @@ impl Scope<'_> {
                 let index = self.data(&right()?)?;
                 Value::Header(self.element(stack, index))
             }
-            "last_stack_index" => Value::Data(Data::LastIndex(self.stack(&right()?)?)),
-            "size_stack" => Value::Data(Data::Fill(self.stack(&right()?)?)),
+            "dereference_union_stack" => self.union_element(&left()?, &right()?)?,
+            "last_stack_index" => Value::Data(Data::LastIndex(self.fill(&right()?)?)),
+            "size_stack" => Value::Data(Data::Fill(self.fill(&right()?)?)),
             "access_field" => self.access_field(&left()?, &right()?)?,
             _ => {
                 return Err(name_node.unsupported(
                     format!("operation \"{name}\""),
                     "+ - * / % & | ^ ~ << >> == != < <= > >= and or not ? d2b b2d valid \
                      valid_union two_comp_mod usat_cast sat_cast dereference_header_stack \
-                     last_stack_index size_stack access_field",
+                     dereference_union_stack last_stack_index size_stack access_field",
                 ));
             }
         })
@@ -341,9 +374,38 @@ impl Scope<'_> {
             },
             (Value::Varbit(left), Value::Varbit(right)) => Logic::SameVarbit { equal, left, right },
             (Value::Header(left), Value::Header(right)) => Logic::SameHeader { equal, left, right },
-            _ => return Err(right.invalid("two integers, two truth values or two headers")),
+            (Value::Union(left), Value::Union(one)) => {
+                let same = self.same_union(left, one);
+                let same = same.ok_or_else(|| right.invalid("a header union of the same type"))?;
+                match equal {
+                    true => same,
+                    false => Logic::Not(Box::new(same)),
+                }
+            }
+            _ => {
+                return Err(right.invalid("two integers, truth values, headers or header unions"));
+            }
         };
         Ok(Value::Logic(logic))
+    }
+
+    /// Whether the same header of two unions is valid, with the same fields; none for unions
+    /// of two types.
+    fn same_union(&self, left: u32, right: u32) -> Option<Logic> {
+        let layout = self.layout;
+        if layout.union_kinds(left) != layout.union_kinds(right) {
+            return None;
+        }
+        let headers = |union: u32| layout.unions[union as usize].headers.iter().copied();
+        let same = headers(left)
+            .zip(headers(right))
+            .map(|(left, right)| Logic::SameHeader {
+                equal: true,
+                left: HeaderRef::Fixed(left),
+                right: HeaderRef::Fixed(right),
+            });
+        let any = same.reduce(|one, other| Logic::Or(Box::new(one), Box::new(other)));
+        Some(any.unwrap_or(Logic::Constant(false)))
     }
 
     fn choice(&self, node: &Node<'_>) -> Result<Value, ProgramError> {

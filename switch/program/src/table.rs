@@ -157,7 +157,10 @@ impl TableReader<'_> {
         match kind.string()? {
             "simple" => Ok(None),
             "indirect" | "indirect_ws" => {
-                let profile = node.member("action_profile")?;
+                let profile = match node.optional("act_prof_name")? {
+                    Some(old) if node.optional("action_profile")?.is_none() => old,
+                    _ => node.member("action_profile")?,
+                };
                 let name = profile.string()?;
                 let names = || self.profiles.iter().map(|profile| profile.name.as_str());
                 match names().position(|candidate| candidate == name) {

@@ -347,7 +347,8 @@ fn parse_add(rest: &str) -> Result<Statement, String> {
     let call = parse_call(&format!("{action}({})", &head[open + 1..]))?;
     let after = after.trim();
     let handle = match after.strip_prefix('=') {
-        Some(handle) => Some(handle.trim().to_owned()),
+        // p4c's oldest scripts leave the `$` out here.
+        Some(handle) => Some(format!("${}", handle.trim().trim_start_matches('$'))),
         None if after.is_empty() => None,
         None => return Err(format!("`{after}` is too much")),
     };
@@ -453,6 +454,8 @@ mod tests {
             handle: Some("$A".to_owned()),
         };
         assert_eq!(lines[0].statement, expected);
+        let bare = parse("add t 7 \"a.b\":0x1* c : 5 act(x:1, \"y\":0xff) = A").unwrap();
+        assert_eq!(bare[0].statement, expected);
     }
 
     #[test]

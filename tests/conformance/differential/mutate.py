@@ -1,5 +1,6 @@
 """Programs that differ a little from one that p4c has made: other operators, constants and
-cases of selects, such as p4c could have written too.
+cases of selects, such as p4c could have written too, and primitives of P4-14 in the place of
+assignments.
 
 What p4c guarantees stays: it masks results to their width (`(a + b) & 0xff`), so an operator is
 only replaced by one whose result is masked in the same way, and masks stay as they are.
@@ -17,12 +18,16 @@ MASKED = ("+", "-", "*")  # their results pass a mask
 BITWISE = ("|", "^")  # no result of theirs is wider than what they are given
 LOGICAL = ("and", "or")
 COMPUTING = (*MASKED, *BITWISE, *COMPARISONS)
+# Primitives of P4-14: those that change a field by a value, and those with a target of their own.
+IN_PLACE = ("add_to_field", "subtract_from_field")
+OF_TWO = ("add", "subtract", "bit_and", "bit_or", "bit_xor")
+SHIFTS = ("shift_left", "shift_right")
 
 
 def mutated(source: Json, rng: Random) -> Json:
     """A copy of a program with one to four changes, or none where there is nothing to change."""
     program: Json = copy.deepcopy(source)
-    places = [*_operators(program), *_constants(program), *_cases(program)]
+    places = [*_operators(program), *_constants(program), *_cases(program), *_assignments(program)]
     for place in rng.sample(places, min(len(places), rng.randint(1, CHANGES_MAX))):
         _change(place, rng)
     return program
@@ -79,6 +84,31 @@ def _constants(program: Json) -> list[Json]:
     return [place for place in found if not place["node"]["value"].startswith("-")]
 
 
+def _assignments(program: Json) -> list[Json]:
+    """Assignments to whole fields without a sign, which can be made something that P4-14 has."""
+    types = {one["name"]: one["fields"] for one in program["header_types"]}
+    widths = {
+        (header["name"], field[0]): field[1]
+        for header in program["headers"]
+        for field in types[header["header_type"]]
+        if field[1] != "*" and not any(field[2:])
+    }
+    found = []
+    for call in (call for action in program["actions"] for call in action["primitives"]):
+        if call["op"] != "assign" or call["parameters"][0]["type"] != "field":
+            continue
+        target, value = call["parameters"]
+        width = widths.get(tuple(target["value"]))
+        if width is None:
+            continue
+        bits = {"type": "hexstr", "value": hex(width // 3)}
+        calls = [{"op": name, "parameters": [target, value]} for name in IN_PLACE]
+        calls += [{"op": name, "parameters": [target, target, value]} for name in OF_TWO]
+        calls += [{"op": name, "parameters": [target, value, bits]} for name in SHIFTS]
+        found.append({"node": call, "calls": calls})
+    return found
+
+
 def _digits(node: Json) -> str:
     return str(node["value"]).lstrip("-").removeprefix("0x")
 
@@ -99,7 +129,11 @@ def _cases(program: Json) -> list[Json]:
 
 
 def _change(place: Json, rng: Random) -> None:
-    node, key = place["node"], place["key"]
+    node = place["node"]
+    if "calls" in place:
+        node.update(copy.deepcopy(rng.choice(place["calls"])))
+        return
+    key = place["key"]
     if "choices" in place:
         node[key] = rng.choice(place["choices"])
         return

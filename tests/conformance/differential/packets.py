@@ -107,7 +107,8 @@ class Walk:
         else:
             stack, member = name
             union = [self.program.unions[one] for one in self.program.union_stacks[stack]]
-            places = [headers[member] if isinstance(member, int) else headers[0] for headers in union]
+            at = self.program.members[stack].index(member)
+            places = [headers[at] for headers in union]
             name = stack
         at = self.filled.get(name, 0)
         if at >= len(places):

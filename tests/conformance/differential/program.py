@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from differential.guards import guarded
 from differential.stale import cleaned
 
 Json = dict[str, Any]
@@ -76,6 +77,7 @@ class Program:
     stacks: dict[str, list[str]] = field(default_factory=dict)
     unions: dict[str, list[str]] = field(default_factory=dict)
     union_stacks: dict[str, list[str]] = field(default_factory=dict)
+    members: dict[str, list[str]] = field(default_factory=dict)  # names in the unions of a stack
     widths: dict[FieldName, int] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
@@ -98,7 +100,7 @@ class Program:
     @cached_property
     def cleaned_text(self) -> bytes:
         """The program as a file, as BMv2 gets it."""
-        return json.dumps(cleaned(self.json)).encode()
+        return json.dumps(cleaned(guarded(self.json))).encode()
 
     @property
     def parser(self) -> Json | None:
@@ -195,11 +197,15 @@ def _read(name: str, source: Json) -> Program:
     for stack in source.get("header_stacks", []):
         program.stacks[stack["name"]] = [by_id[number] for number in stack["header_ids"]]
     union_names = {}
+    members = {
+        kind["name"]: [name for name, _ in kind["headers"]] for kind in source.get("header_union_types", [])
+    }
     for union in source.get("header_unions", []):
         program.unions[union["name"]] = [by_id[number] for number in union["header_ids"]]
         union_names[union["id"]] = union["name"]
     for stack in source.get("header_union_stacks", []):
         program.union_stacks[stack["name"]] = [union_names[n] for n in stack["header_union_ids"]]
+        program.members[stack["name"]] = members[stack["union_type"]]
     for action in source["actions"]:
         program.actions[action["id"]] = _action(action)
         program.primitives |= {call["op"] for call in action["primitives"]}
