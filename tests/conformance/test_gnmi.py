@@ -87,7 +87,7 @@ def test_wrong_use_is_answered(seen: dict[str, Any]) -> None:
     )
     assert texts["interface"].startswith("there is no interface `s99`; there are s0, ")
     assert texts["encoding"] == "encoding ASCII is not supported: JSON, JSON_IETF or PROTO"
-    bounds = "100ms to 86400s, in nanoseconds, or 0 for the shortest"
+    bounds = "10ms to 86400s, in nanoseconds, or 0 for the shortest"
     assert texts["interval"] == f"sample_interval of 1ns for {PATH}/state/counters: {bounds}"
     assert seen["set"][0] == "UNIMPLEMENTED"
     assert "not configured" in seen["set"][1]

@@ -18,8 +18,9 @@ pub const SCHEDULES_MAX: usize = 16;
 /// Leaves in one answer to Get; more are RESOURCE_EXHAUSTED, since an answer is one message.
 pub const LEAVES_MAX: usize = 65_536;
 
-/// Shortest time between samples, and between heartbeats.
-pub const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Shortest time between samples, and between heartbeats. A shorter one is INVALID_ARGUMENT, as
+/// the specification has it of what a target cannot do (§3.5.1.5.2); 0 stands for this one.
+pub const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// Longest time between samples, and between heartbeats: a day.
 pub const SAMPLE_INTERVAL_MAX: Duration = Duration::from_secs(86_400);

@@ -231,7 +231,8 @@ fn bind_table(
         has_priority: described.has_priority,
         const_entries,
         size: usize::try_from(table.size).unwrap_or(0),
-        const_default: described.const_default,
+        // p4c's JSON has no default entry of a table with an action profile; the P4Info says more.
+        const_default: described.const_default || table.const_default_action_id != 0,
         direct_counter: None,
         direct_meter: None,
         has_idle_timeout: table.idle_timeout_behavior == IdleTimeoutBehavior::NotifyControl as i32,

@@ -86,19 +86,22 @@ fn read_table(
 ) -> Result<(), Rejection> {
     let wanted = Wanted::parse(table, filter)?;
     if filter.is_default_action {
-        if let Some(call) = source.pipeline.default_action(table.table) {
-            let mut entry = TableEntry {
-                table_id: table.id,
-                action: write_action(source.schema, table, &EntryAction::Call(call), false),
-                is_default_action: true,
-                is_const: table.const_default,
-                ..TableEntry::default()
-            };
-            attach(source.cookies, &CookieKey::Default(table.table), &mut entry);
-            if wanted.accepts(&entry) {
-                attach_resources(source, table, filter, None, &mut entry)?;
-                found.push(of(entity::Entity::TableEntry(entry)));
-            }
+        // Where a miss does nothing, as p4c has it of tables with an action profile, the entry
+        // has no action.
+        let call = source.pipeline.default_action(table.table);
+        let action = call.map(EntryAction::Call);
+        let action = action.and_then(|call| write_action(source.schema, table, &call, false));
+        let mut entry = TableEntry {
+            table_id: table.id,
+            action,
+            is_default_action: true,
+            is_const: table.const_default,
+            ..TableEntry::default()
+        };
+        attach(source.cookies, &CookieKey::Default(table.table), &mut entry);
+        if wanted.accepts(&entry) {
+            attach_resources(source, table, filter, None, &mut entry)?;
+            found.push(of(entity::Entity::TableEntry(entry)));
         }
         return Ok(());
     }

@@ -292,6 +292,15 @@ fn write_default(
     if entry.is_const {
         return Err(const_written(table));
     }
+    if table.const_default {
+        return Err(Rejection::new(
+            Code::PermissionDenied,
+            format!(
+                "fixed by the program: the default action of table {}",
+                table.name
+            ),
+        ));
+    }
     check_extras(table, entry)?;
     let resources = Resources::parse(table, entry)?;
     let call = match &entry.action {

@@ -193,10 +193,11 @@ impl Pipeline {
         profile.into_iter().flat_map(|profile| profile.groups())
     }
 
-    /// Greatest id of a multicast group: what `mcast_grp` of the program can hold.
+    /// Greatest id of a multicast group: what `mcast_grp` of the program can hold. Where there
+    /// is no such field, as in programs of P4-14, clone sessions alone send to groups.
     pub fn multicast_group_max(&self) -> u32 {
-        let width = self.program.intrinsics.mcast_grp;
-        let greatest = width.map_or(0, |field| ones(field.width));
+        let field = self.program.intrinsics.mcast_grp;
+        let greatest = field.map_or(u64::from(u16::MAX), |field| ones(field.width));
         u32::try_from(greatest).unwrap_or(u32::MAX)
     }
 

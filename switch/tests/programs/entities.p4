@@ -259,7 +259,8 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     action_profile(4) unselected;
     table profiled {
         key = { hdr.probe.kind: exact @name("kind"); }
-        actions = { choose; }
+        actions = { choose; @defaultonly NoAction; }
+        const default_action = NoAction();
         implementation = unselected;
         size = 16;
     }

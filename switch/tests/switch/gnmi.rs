@@ -344,7 +344,7 @@ async fn wrong_requests_are_told_what_is_right() {
     let (code, message) = refuse(&mut client, list(Mode::Stream, vec![quick])).await;
     assert_eq!(code, Code::InvalidArgument);
     assert!(
-        message.starts_with("sample_interval of 1ms for /interfaces: 100ms to"),
+        message.starts_with("sample_interval of 1ms for /interfaces: 10ms to"),
         "{message}"
     );
     let (code, _) = refuse(&mut client, list(Mode::Once, vec![on_change(path("x"))])).await;

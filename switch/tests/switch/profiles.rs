@@ -3,7 +3,7 @@
 use tonic::Code;
 
 use super::entities_program::{
-    CHOSEN, add, by_kind, find, id, probe, send_one, set_port_up, start,
+    CHOSEN, action, add, by_kind, default_of, find, id, probe, send_one, set_port_up, start,
 };
 use super::errors::refusal;
 use super::messages::{call, delete, insert, modify, of, table};
@@ -114,6 +114,44 @@ async fn a_group_chooses_by_weight_among_members_whose_port_is_up() {
     let changed = modify(member(BY_WEIGHT, 1, 33));
     controller.write(vec![changed]).await.unwrap();
     assert_eq!(choices(&rig, &[33, 22]).await, counts);
+}
+
+/// p4c's JSON has no default action of a table with an action profile, so a miss does nothing: the
+/// entry is there and has no action. That of `profiled` is constant in the P4Info.
+#[tokio::test]
+async fn default_entries_without_an_action_are_read_and_kept_constant() {
+    let (_rig, mut controller) = start().await;
+    for (name, is_const) in [("ingress.weighted", false), ("ingress.profiled", true)] {
+        let found = controller.read(vec![table(default_of(name))]).await;
+        let expected = TableEntry {
+            is_const,
+            ..default_of(name)
+        };
+        assert_eq!(found.unwrap(), [table(expected)]);
+    }
+    let all = TableEntry {
+        is_default_action: true,
+        ..TableEntry::default()
+    };
+    let found = controller.read(vec![table(all)]).await.unwrap();
+    let tables = super::rig::entities().p4info.unwrap().tables;
+    assert_eq!(found.len(), tables.len(), "one of each table");
+    for name in ["ingress.weighted", "ingress.profiled"] {
+        let set = TableEntry {
+            action: action("ingress.choose", &[&[9]]),
+            ..default_of(name)
+        };
+        let update = modify(table(set.clone()));
+        if name == "ingress.profiled" {
+            let message = "fixed by the program: the default action of table ingress.profiled";
+            let refused = refusal(&mut controller, update).await;
+            assert_eq!(refused, (Code::PermissionDenied, message.to_owned()));
+            continue;
+        }
+        controller.write(vec![update]).await.unwrap();
+        let found = controller.read(vec![table(default_of(name))]).await;
+        assert_eq!(found.unwrap(), [table(set)]);
+    }
 }
 
 #[tokio::test]

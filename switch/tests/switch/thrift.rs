@@ -320,18 +320,18 @@ async fn members_and_groups_of_action_profiles() {
     }
     let created = client.standard("bm_mt_act_prof_create_group", vec![choice()]);
     assert_eq!(created, Ok(Some(int(0))));
+    let add = || {
+        let key = list(vec![exact(&[8, 0])]);
+        vec![text("ingress.spread"), key, int(0), priority(0)]
+    };
+    let empty = client.standard("bm_mt_indirect_ws_add_entry", add());
+    assert_eq!(empty, Err(Failed::Code(16)));
     let join = |member| vec![choice(), int(member), int(0)];
     let method = "bm_mt_act_prof_add_member_to_group";
     assert_eq!(client.standard(method, join(1)), Ok(None));
     assert_eq!(client.standard(method, join(1)), Err(Failed::Code(12)));
     assert_eq!(client.standard(method, join(9)), Err(Failed::Code(10)));
-    let add = vec![
-        text("ingress.spread"),
-        list(vec![exact(&[8, 0])]),
-        int(0),
-        priority(0),
-    ];
-    let added = client.standard("bm_mt_indirect_ws_add_entry", add);
+    let added = client.standard("bm_mt_indirect_ws_add_entry", add());
     assert_eq!(added, Ok(Some(int(0))));
     for (method, handle, code) in [
         ("bm_mt_act_prof_delete_member", 1, 11),

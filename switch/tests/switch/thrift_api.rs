@@ -67,6 +67,27 @@ async fn the_default_entry_is_set_and_put_back() {
     assert_eq!(action, text("ingress.drop"));
 }
 
+/// A table without a key has no entries; a program without `mcast_grp`, as those of P4-14 may be,
+/// has multicast groups, which clone sessions send to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_program_of_p4_14_lacks() {
+    let (_rig, _controller, mut client) = start().await;
+    swap_to(&mut client, include_str!("../programs/p4_14.json"));
+    let entry = vec![
+        text("out"),
+        list(vec![]),
+        text("forward"),
+        data(&[]),
+        priority(0),
+    ];
+    let added = client.standard("bm_mt_add_entry", entry);
+    assert_eq!(added, Err(Failed::Code(27)));
+    let group = |number| vec![Value::I32(0), int(number)];
+    let mut create = |number| client.call("simple_pre_lag:bm_mc_mgrp_create", group(number));
+    assert_eq!(create(7), Ok(Some(int(7))));
+    assert_eq!(create(65_536), Err(Failed::Code(2)));
+}
+
 /// Handles of direct counters are numbers of entries, as in BMv2: which entry has the
 /// number does not matter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

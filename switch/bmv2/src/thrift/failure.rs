@@ -88,6 +88,8 @@ codes! {
         InvalidGroupHandle = 14,
         /// An entry refers to the group.
         GroupStillUsed = 15,
+        /// The group has no members.
+        EmptyGroup = 16,
         /// An entry with this key is there.
         DuplicateEntry = 17,
         /// A key that is not one of this table, or that no entry has.
@@ -104,6 +106,8 @@ codes! {
         ImmutableTableEntries = 25,
         /// Not the arguments of the action.
         BadActionData = 26,
+        /// The table has no key, so no entries but the default one.
+        NoTableKey = 27,
         /// Something else.
         Error = 100,
     }

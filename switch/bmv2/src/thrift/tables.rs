@@ -143,6 +143,11 @@ pub fn clear(context: &mut Context<'_>, call: &Arguments) -> Outcome {
 
 fn insert(table: Table<'_>, key: &[Value], priority: i64, action: EntryAction) -> Outcome {
     check_mutable(&table)?;
+    if table.info().key.is_empty() {
+        let name = &table.info().name;
+        let why = format!("table {name} has no key, so no entries but the default one");
+        return Err(TableError::NoTableKey.because(why));
+    }
     let key = read_key(table.info(), key)?;
     let priority = read_priority(table.info(), priority)?;
     let entry = TableEntry {
@@ -217,14 +222,18 @@ fn existing_member(table: &Table<'_>, handle: i64) -> Result<u32, Failure> {
 fn existing_group(table: &Table<'_>, handle: i64) -> Result<u32, Failure> {
     let profile = table.info().action_profile;
     let id = group_id(handle);
-    let found = profile.is_some_and(|profile| {
+    let found = profile.and_then(|profile| {
         let mut groups = table.pipeline.groups(profile);
-        groups.any(|(candidate, ..)| candidate == id)
+        groups.find(|(candidate, ..)| *candidate == id)
     });
-    if found {
-        return Ok(id);
+    match found {
+        None => Err(TableError::InvalidGroupHandle.because(format!("there is no group {handle}"))),
+        // Over P4Runtime an entry may refer to one.
+        Some((_, [], _)) => {
+            Err(TableError::EmptyGroup.because(format!("group {handle} has no members")))
+        }
+        Some(_) => Ok(id),
     }
-    Err(TableError::InvalidGroupHandle.because(format!("there is no group {handle}")))
 }
 
 /// `bm_mt_indirect_add_entry`.

@@ -58,7 +58,7 @@ fn paths_that_are_sent_alike_share_a_schedule() {
         oper_status(),
         other,
         sample(0),
-        sample(100 * MILLISECOND),
+        sample(10 * MILLISECOND),
     ]);
     assert_eq!(subscription.timings.len(), 2);
     let leaves = |leaf| LeafSet::of(|other| other == leaf);
@@ -115,9 +115,9 @@ fn on_change_leaves_counters_out_and_wants_something_else() {
 #[test]
 fn intervals_have_bounds() {
     let path = "/interfaces/interface[name=*]/state/counters";
-    let bounds = "100ms to 86400s, in nanoseconds, or 0 for";
+    let bounds = "10ms to 86400s, in nanoseconds, or 0 for";
     for (interval_ns, text) in [
-        (99 * MILLISECOND, "99ms"),
+        (9 * MILLISECOND, "9ms"),
         (86_401_000 * MILLISECOND, "86401s"),
     ] {
         let expected = format!("sample_interval of {text} for {path}: {bounds} the shortest");
