@@ -67,9 +67,14 @@ def generate_topology(spec: str) -> str:
     """A topology file of this kind, as in "torus:4"."""
 
 def read_topology_file(
-    content: str, format: str | None = None, allow_split: bool = False, hosts_per_switch: int = 0
-) -> str:
-    """A topology file in any format, as JSON; the format is found out if not given."""
+    content: str,
+    format: str | None = None,
+    allow_split: bool = False,
+    hosts_per_switch: int = 0,
+    give_hosts: bool = False,
+) -> tuple[str, list[str]]:
+    """A topology file in any format, as JSON, and warnings; the format is found out if not given. `give_hosts`: every
+    switch gets a host where a file of other tools has none."""
 
 def write_topology_file(topology: str, format: str) -> str:
     """A topology file in another format."""

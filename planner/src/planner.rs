@@ -59,6 +59,8 @@ pub struct FabricState {
     pub touched: Option<BTreeMap<SwitchId, Vec<Place>>>,
     /// The way from the routes before.
     pub routes: RouteChange,
+    /// How switches pass worms on.
+    pub switching: Switching,
 }
 
 /// Plans one network again and again.
@@ -371,6 +373,7 @@ impl Planner {
                 crossed_max: self.crossed_max,
                 drains: !self.held.is_empty() || self.lent,
             },
+            switching: self.switches.switching,
         }
     }
 

@@ -6,6 +6,7 @@
 //! fragment before it. Groups come before the default action that needs them, and go after it, as of
 //! any table ([`Stage`](crate::Stage)).
 
+use wormcast_routing::deadlock::Branching;
 use wormcast_wire::PortId;
 
 use crate::copies::{Copies, Replica};
@@ -71,6 +72,18 @@ impl Switching {
             ("wormhole", Some("flush")) => Some(Switching::Wormhole(WormholeScheme::Flush)),
             ("wormhole", Some("unicast")) => Some(Switching::Wormhole(WormholeScheme::Unicast)),
             _ => None,
+        }
+    }
+
+    /// What the other branches of a TREE worm do while one is blocked.
+    pub fn branching(self) -> Branching {
+        match self {
+            Switching::Packet | Switching::Wormhole(WormholeScheme::Unicast) => {
+                Branching::Independent
+            }
+            Switching::Wormhole(WormholeScheme::Plain) => Branching::Coupled,
+            Switching::Wormhole(WormholeScheme::Flush) => Branching::Flushed,
+            Switching::Wormhole(WormholeScheme::Interrupt) => Branching::Interrupted,
         }
     }
 

@@ -17,7 +17,8 @@ use crate::difference::mgid_of;
 use crate::entries::group_entry;
 use crate::gather::gathered_up;
 use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
-use crate::state::{AgentPlan, AgentTrees, PlannedRoute, SwitchState};
+use crate::state::{AgentGroup, AgentPlan, AgentTrees, PlannedRoute, SwitchState};
+use crate::wormhole::Switching;
 
 /// Plans of agents by host.
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;
@@ -96,9 +97,13 @@ pub fn routes_file(
     ))
 }
 
-/// The dependencies of all that these plans let agents send, and of what these switches copy of it.
-/// What leads over what is not in the topology is left out. With several plans they are those of all
-/// mixtures of them.
+/// The dependencies of all that these plans let agents send, and of what these switches copy of it, where they
+/// pass worms on in this way and the parts of the fabric have these roots. What leads over what is not in the
+/// topology is left out. With several plans they are those of all mixtures of them.
+///
+/// In wormhole mode TREE worms hold the channels of their branches. Where multicasts are to be interrupted and one
+/// does not go by the root, as over a bridge, all of them count as waiting. GROUP and BROADCAST worms hold none
+/// then, and wait for nobody.
 ///
 /// # Errors
 /// [`DeadlockError`]: a route that is none.
@@ -106,15 +111,30 @@ pub fn dependencies<'t>(
     topology: &'t Topology,
     switches: &Switches,
     plans: &[&Plans],
+    (switching, roots): (Switching, &[SwitchId]),
 ) -> Result<ChannelGraph<'t>, DeadlockError> {
-    let mut graph = ChannelGraph::new(topology, Branching::Independent);
+    let graph = |branching| dependencies_of(topology, switches, plans, (branching, roots));
+    match graph(switching.branching()) {
+        Err(DeadlockError::NotFromRoot { .. }) => graph(Branching::Coupled),
+        found => found,
+    }
+}
+
+fn dependencies_of<'t>(
+    topology: &'t Topology,
+    switches: &Switches,
+    plans: &[&Plans],
+    (branching, roots): (Branching, &[SwitchId]),
+) -> Result<ChannelGraph<'t>, DeadlockError> {
+    let mut graph = ChannelGraph::new(topology, branching);
+    graph.set_roots(roots.to_vec());
     for (&from, plan) in plans.iter().copied().flatten() {
         for planned in plan.routes.0.iter().chain(&plan.tree_routes.0) {
             if let Some(route) = follow(topology, from, planned) {
                 graph.add_route(&route)?;
             }
         }
-        for route in along_own_trees(from, plan) {
+        for route in ways_along_trees(from, plan).into_iter().flatten() {
             if let Some(route) = follow(topology, from, &route) {
                 graph.add_route(&route)?;
             }
@@ -125,13 +145,58 @@ pub fn dependencies<'t>(
             }
         }
     }
-    add_copied(&mut graph, topology, switches, plans)?;
+    match branching {
+        Branching::Independent => add_copied(&mut graph, topology, switches, plans)?,
+        _ => add_tree_worms(&mut graph, topology, plans)?,
+    }
     Ok(graph)
 }
 
-/// The ways of a host's messages along the trees of its groups.
-fn along_own_trees(from: HostId, plan: &AgentPlan) -> Vec<PlannedRoute> {
-    let mut routes = Vec::new();
+/// Adds the TREE worms of these hosts to their groups.
+fn add_tree_worms(
+    graph: &mut ChannelGraph<'_>,
+    topology: &Topology,
+    plans: &[&Plans],
+) -> Result<(), DeadlockError> {
+    for (&from, plan) in plans.iter().copied().flatten() {
+        let mut worms = ways_along_trees(from, plan);
+        worms.extend(ways_along_the_spanning_tree(plan));
+        for routes in worms {
+            let ways = routes.iter();
+            let ways = ways.filter(|route| follow(topology, from, route).is_some());
+            let ways: Vec<Vec<u8>> = ways.map(|route| route.ports.to_vec()).collect();
+            if !ways.is_empty() {
+                graph.add_ways(from, ways)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The ways of a host's messages to its groups without trees of their own that go by TREE routes, those of each group.
+fn ways_along_the_spanning_tree(plan: &AgentPlan) -> Vec<Vec<PlannedRoute>> {
+    let goes_by_trees = |group: &&Arc<AgentGroup>| {
+        let mut schemes = group.structures.iter().map(|structure| structure.scheme);
+        let has_number = group.number.is_some();
+        group.trees.is_none()
+            && schemes.any(|scheme| match scheme {
+                SchemeName::Switch => true,
+                SchemeName::Table => !has_number,
+                _ => false,
+            })
+    };
+    let groups = plan.groups.iter().filter(goes_by_trees);
+    let ways = groups.map(|group| {
+        let routes = plan.tree_routes.0.iter();
+        let is_member = |route: &&PlannedRoute| group.members.binary_search(&route.to).is_ok();
+        routes.filter(is_member).cloned().collect()
+    });
+    ways.collect()
+}
+
+/// The ways of a host's messages along the trees of its groups, those of each tree.
+fn ways_along_trees(from: HostId, plan: &AgentPlan) -> Vec<Vec<PlannedRoute>> {
+    let mut worms = Vec::new();
     for AgentTrees {
         trees,
         roots,
@@ -148,14 +213,15 @@ fn along_own_trees(from: HostId, plan: &AgentPlan) -> Vec<PlannedRoute> {
             .collect();
         for links in trees {
             let paths = paths_along(links, roots, &leaves, from).expect("links of a tree");
-            routes.extend(paths.into_iter().map(|(to, path)| PlannedRoute {
+            let route = |(to, path): (HostId, Vec<u8>)| PlannedRoute {
                 to,
                 share: SHARES_WHOLE,
                 ports: path.into(),
-            }));
+            };
+            worms.push(paths.into_iter().map(route).collect());
         }
     }
-    routes
+    worms
 }
 
 /// The ways of a host's ACKs that these switches gather.

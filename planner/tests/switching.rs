@@ -4,12 +4,17 @@ mod lab;
 
 use std::sync::Arc;
 
-use lab::{Random, all_live, damage, follow, random_groups, random_topology};
-use wormcast_planner::{
-    ClassDNumbers, Copies, Entity, FabricState, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
-    MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
-    Switching, TRAIN_FRAMES, WormholeScheme, difference, digest_agents, execute,
+use lab::{
+    CIRCUIT, Random, SWITCH, all_live, damage, follow, group, host_ids, random_groups,
+    random_topology,
 };
+use wormcast_planner::{
+    ClassDNumbers, Copies, Entity, FabricState, Group, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
+    MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
+    Switching, TRAIN_FRAMES, WormholeScheme, dependencies, difference, digest_agents, execute,
+};
+use wormcast_routing::deadlock::Verdict;
+use wormcast_routing::group::{Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{HostId, PortId, SwitchId};
@@ -394,4 +399,70 @@ fn names_are_those_of_rest() {
 #[test]
 fn the_port_of_frames_that_go_round_is_none_of_a_link() {
     assert_eq!(PortId::new(PortId::RECIRCULATE.get()), None);
+}
+
+/// What is in force where switches pass worms on in this way, judged by that.
+fn judged(
+    network: &Topology,
+    algorithm: Algorithm,
+    switching: Switching,
+    groups: &[Arc<Group>],
+) -> Verdict {
+    let mut planner = Planner::new(Setting::plain(algorithm));
+    planner.set_switching(switching, false);
+    let hosts = all_live(network);
+    let state = planner.plan(network, network, groups, &hosts, &ClassDNumbers::default());
+    let way = (state.switching, &*state.roots);
+    let graph = dependencies(network, &state.switches, &[&state.agents], way).expect("ways");
+    graph.check()
+}
+
+#[test]
+fn what_is_in_force_is_judged_by_the_mode() {
+    let network = wormcast_routing::generate::from_spec("testbed").unwrap();
+    let members = host_ids(&network);
+    let table = Scheme::Switch(SwitchParameters::new(
+        SwitchMode::Table,
+        wormcast_routing::group::Guard::A,
+    ));
+    let own = |guard| Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, guard));
+    use wormcast_routing::group::Guard::{B, C};
+    let all = |scheme| vec![Arc::new(group(1, scheme, &members))];
+    let pair = vec![Arc::new(group(1, SWITCH, &[HostId(0), HostId(5)]))];
+    for algorithm in [Algorithm::Osud, Algorithm::TreeOnly] {
+        let free = |switching, groups: &[Arc<Group>]| {
+            judged(&network, algorithm, switching, groups).is_deadlock_free()
+        };
+        for switching in [Switching::Packet, UNICAST, INTERRUPT] {
+            for scheme in [SWITCH, own(B), own(C), table, CIRCUIT] {
+                assert!(free(switching, &all(scheme)), "{switching:?} {scheme:?}");
+            }
+        }
+        for switching in [PLAIN, FLUSH] {
+            assert!(free(switching, &[]) && free(switching, &pair));
+            // Members are common to the multicasts of all of them.
+            for scheme in [SWITCH, own(B), own(C)] {
+                assert!(!free(switching, &all(scheme)), "{switching:?} {scheme:?}");
+            }
+            // Hosts copy, or the worms hold no channel.
+            for scheme in [CIRCUIT, table] {
+                assert!(free(switching, &all(scheme)), "{switching:?} {scheme:?}");
+            }
+        }
+    }
+}
+
+/// Where multicasts take turns at the root nobody waits in a circle, nor in packet mode, whatever the groups are.
+#[test]
+fn turns_at_the_root_are_free_of_deadlock() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let network = random_topology(&mut random);
+        let groups = random_groups(&mut random, &network, 4);
+        for switching in [Switching::Packet, INTERRUPT] {
+            let verdict = judged(&network, Algorithm::Osud, switching, &groups);
+            assert!(verdict.is_deadlock_free(), "seed {seed}: {verdict:?}");
+        }
+        judged(&network, Algorithm::Osud, PLAIN, &groups);
+    }
 }

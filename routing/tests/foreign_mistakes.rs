@@ -95,6 +95,36 @@ fn mistakes_in_paths_have_places() {
             "line 2, column 1: the path goes from of to of; a colon stands before a port, so names with colons need --topology",
         ),
         (
+            "src,dst,path\nh0,h1,s1-s2-s3\nh1,h0,s3-s2-s1\n",
+            None,
+            "line 2, column 7: \"s1-s2-s3\" may be one node or several: nodes stand between spaces, or between ->, →, >, ;, | or commas; if it is one, name the ends too, as in h0 s1-s2-s3 h1, or give --topology",
+        ),
+        (
+            "path\ns1 s2 s3\ns1 s2-s3\n",
+            None,
+            "line 3, column 1: \"s2-s3\" may be one node, or s2 and s3, which are nodes elsewhere in this file; write spaces, -> or ; between nodes, or give --topology",
+        ),
+        (
+            "path\ns1 s2 -> s3\ns1 -> s2\n",
+            None,
+            "line 2, column 1: \"s1 s2\" may be one node, or s1 and s2, which are nodes elsewhere in this file; write spaces, -> or ; between nodes, or give --topology",
+        ),
+        (
+            "path\ns1-s2 s2-s3\n",
+            None,
+            "line 2, column 1: \"s1-s2\" and \"s2-s3\" look like links that meet at s2; a path names nodes: nodes stand between spaces, or between ->, →, >, ;, | or commas",
+        ),
+        (
+            "path\n\"[s1, s2]\"\n",
+            None,
+            "line 2, column 1: \"[s1\" is not read as a node: nodes stand between spaces, or between ->, →, >, ;, | or commas; without --topology a name begins and ends with a letter, a digit or _",
+        ),
+        (
+            "path\ns1 --> s2\n",
+            None,
+            "line 2, column 1: \"s1 -\" is not read as a node: nodes stand between spaces, or between ->, →, >, ;, | or commas; without --topology a name begins and ends with a letter, a digit or _",
+        ),
+        (
             "path\na:1 b\na:1 c\n",
             None,
             "line 3, column 1: port 1 of a leads to c here, and to b in line 2",
@@ -175,6 +205,10 @@ fn mistakes_in_tables_have_places() {
         (
             "HEADMulticast mlids [0xc000]\n",
             "line 2, column 1: this is a multicast table; unicast tables are what dump_lfts prints",
+        ),
+        (
+            "HEADLid 0x0001 1\n",
+            "line 2, column 1: \"Lid\" begins no line of a forwarding table; lines are Unicast lids … guid 0x…, and a LID and a port, as in 0x0004 003",
         ),
         (
             "HEADibwarn: [1]\n",
@@ -287,6 +321,45 @@ fn where_nobody_sends_nothing_is_claimed() {
         verify_tables(&bare, &[table], None, Ends::All)
             .unwrap()
             .is_deadlock_free()
+    );
+}
+
+#[test]
+fn commas_stand_between_nodes() {
+    let paths = |text: &str| verify_paths(text, None).unwrap();
+    let ring = "src,dst,path\nh0,h1,\"s1,s2,s3\"\nh1,h2,\"s2, s3, s1\"\nh2,h0,\"s3,s1,s2\"\n";
+    let verdict = paths(ring);
+    assert_eq!(verdict.cycle.len(), 3, "{verdict:?}");
+    assert_eq!(verdict.checked[..2], [("paths", 3), ("hops", 12)]);
+    let named = paths("path\nh0 leaf-1 h1\nh1 leaf-1 spine-2 leaf-3 h2\n");
+    assert!(named.is_deadlock_free());
+}
+
+#[test]
+fn where_no_packet_goes_nothing_is_claimed() {
+    let network = Network::new(&Document::new(from_spec("line:3").unwrap()), None);
+    let table = |entries: &str| {
+        format!(
+            r#"{{"tables":[{{"name":"t","bits":1,"switches":[{{"switch":1,"entries":[{entries}]}}]}}]}}"#
+        )
+    };
+    let drop = table(r#"{"key":"0","ports":[]}"#);
+    for text in ["{\"tables\":[]}", &*table(""), &*drop] {
+        let error = verify_tables(&network, &[text], None, Ends::Hosts).unwrap_err();
+        assert_eq!(
+            (error.text, error.error.code),
+            (Some(0), "nothing-to-check")
+        );
+    }
+    let checked = |text: &str| {
+        verify_tables(&network, &[text], None, Ends::Hosts)
+            .unwrap()
+            .checked
+    };
+    let found = checked(&table(r#"{"key":"0","ports":[0]}"#));
+    assert!(
+        found.contains(&("hops", 1)) && found.contains(&("switches_without_table", 2)),
+        "{found:?}"
     );
 }
 

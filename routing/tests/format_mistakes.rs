@@ -155,10 +155,10 @@ fn mistakes_in_lists_and_graphs_have_places() {
         ),
         (
             net,
-            "\"S2\"[1]",
-            "\"S1\"[3]",
-            "line 2, column 1: \"S1\" is linked to itself",
-            "link-to-itself",
+            "[2] \"H1\"[1]",
+            "[2] \"H1\"[1]\n[3] \"S1\"[2]",
+            "line 4, column 1: port 2 of \"S1\" is used twice",
+            "port-used-twice",
         ),
         (
             net,
@@ -170,9 +170,10 @@ fn mistakes_in_lists_and_graphs_have_places() {
         (
             net,
             "Ca 1",
-            "Rt 1",
-            "line 6, column 1: routers are not supported; nodes are Switch and Ca",
-            "unsupported",
+            "Tca 1",
+            "line 6, column 1: \"Tca\" begins no line of a net list; lines are Switch, Ca or Rt with ports and name, \
+             and [port] \"name\"[port]",
+            "syntax",
         ),
         (
             list,
@@ -274,13 +275,6 @@ fn mistakes_in_lists_and_graphs_have_places() {
         ),
         (
             graph,
-            "<graph>",
-            "<graph edgedefault=\"directed\">",
-            "line 1, column 10: the graph is directed; links lead both ways, so it must be undirected",
-            "unsupported",
-        ),
-        (
-            graph,
             "host<",
             "router<",
             "line 4, column 15: \"router\" is no kind of node; kinds are switch, host",
@@ -297,6 +291,39 @@ fn mistakes_in_lists_and_graphs_have_places() {
         let wrong = text.replacen(from, to, 1);
         assert_ne!(wrong, text, "{from}");
         assert_eq!(refused(&wrong), (message.to_owned(), code), "{wrong}");
+    }
+    let report = "SW 0 1 0x0000000000000001 4x SDR - SW 0 2 0x0000000000000002 ( 'a' - 'b' )\n";
+    for (from, to, message, code) in [
+        (
+            "0 1 0x",
+            "0 x 0x",
+            "this is no line of a report of ports",
+            "syntax",
+        ),
+        (" )", "", "this is no line of a report of ports", "syntax"),
+        ("'a'", "'a' - 'c'", "cannot be told apart", "syntax"),
+        ("0 1 0x", "0 0 0x", "port 0 is outside 1 to 254", "syntax"),
+        (
+            "2 0x",
+            "2 x",
+            "this is no line of a report of ports",
+            "syntax",
+        ),
+        (
+            "SDR - SW 0 2",
+            "SDR - SW 0 3",
+            "there is no switch \"0x0000000000000002\"",
+            "unknown-switch",
+        ),
+    ] {
+        // Behind a good line, so that the file is still taken for a report.
+        let good = "SW 0 8 0x0000000000000001 4x SDR 'a'\n";
+        let (said, found) = refused(&format!("{good}{}", report.replacen(from, to, 1)));
+        assert!(
+            said.starts_with("line 2, column 1: ") && said.contains(message),
+            "{said}"
+        );
+        assert_eq!(found, code);
     }
     assert_eq!(refused("").1, "no-switches");
     assert_eq!(refused("Garbage").1, "syntax");

@@ -22,7 +22,7 @@ fn split(text: &str, format: Option<Format>) -> Result<Document, FormatError> {
     let reading = Reading {
         format,
         allow_split: true,
-        hosts_per_switch: 0,
+        ..Reading::default()
     };
     read(text, &reading)
 }
@@ -116,6 +116,7 @@ fn documents() -> impl Strategy<Value = Document> {
                     topology: Topology::new_split(parts).unwrap(),
                     names,
                     kind,
+                    warnings: Vec::new(),
                 }
             },
         )

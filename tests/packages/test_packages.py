@@ -141,7 +141,7 @@ def test_the_wheel(machine: clean.Machine) -> None:
     for command in console("docs/install.md", "Wheel"):
         machine.run(typed((command,)))
     done = machine.run(
-        f"export PATH=/wormcast-venv/bin:$PATH; {DEMO}; wormcast verify --topology <(wormcast topo make torus:3)"
+        f"export PATH=/wormcast-venv/bin:$PATH; {DEMO}; wormcast verify --json --topology <(wormcast topo make torus:3)"
     )
     assert "report: " in done.stdout
     assert '"deadlock_free": true' in done.stdout
@@ -206,7 +206,7 @@ def test_the_source_distribution(machine: clean.Machine, dist: Path) -> None:
         f"python3 -m venv /opt/wormcast && /opt/wormcast/bin/pip install -q /dist/{one(dist, 'wormcast-*.tar.gz')}"
     )
     done = machine.run(
-        "export PATH=/opt/wormcast/bin:$PATH; wormcast verify --topology <(wormcast topo make torus:3); "
+        "export PATH=/opt/wormcast/bin:$PATH; wormcast verify --json --topology <(wormcast topo make torus:3); "
         "wormcast-switch --version; wormcast-agent --version; wormcast controller run --help >/dev/null"
     )
     assert '"deadlock_free": true' in done.stdout

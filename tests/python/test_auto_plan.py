@@ -18,7 +18,8 @@ def run(*arguments: object) -> Result:
 
 def auto(*options: object) -> dict[str, Any]:
     result = run(
-        "group", "plan", "--topology", "torus:4", "--members", "0,2,5,7,11", "--scheme", "auto", *options
+        *["group", "plan", "--topology", "torus:4", "--members", "0,2,5,7,11", "--scheme", "auto"],
+        *[*options, "--json"],
     )
     assert result.exit_code == 0, result.output
     answer: dict[str, Any] = json.loads(result.output)

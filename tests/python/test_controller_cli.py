@@ -160,7 +160,11 @@ def test_the_network_is_shown(fabric: Shell) -> None:
     assert "h1" in hosts
     assert "0:1" in hosts
     assert "0 of 1 switches up" in fabric.run("topo", "show").stdout
-    assert json.loads(fabric.run("route").stdout) == {"algorithm": "osud", "root": None, "routes": []}
+    assert json.loads(fabric.run("route", "--json").stdout) == {
+        "algorithm": "osud",
+        "root": None,
+        "routes": [],
+    }
     assert fabric.run("verify").returncode == 0
     declared = fabric.run("host", "declare", "h3", "--switch", "0", "--port", "3", "--id", "30")
     assert declared.stdout == "host 30 is h3 on port 3 of switch 0\n"

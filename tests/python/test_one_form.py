@@ -21,6 +21,7 @@ from wormcast.cli.main import main
 from wormcast.network.groups import SCHEMES_ANYWHERE
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.topology import Host, Switch, Topology
+from wormcast.offload.switch_plan import read_network
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
@@ -214,10 +215,12 @@ def test_groups_in_force_are_planned_as_their_members_on_a_file(seed: int, tmp_p
                 if len(group["members"]) > 1:
                     plans.append(filed)
             for more in (["--scheme", "postal"], ["--metrics"], ["--bytes", 5000], ["--order", "id"]):
-                code, out, error = ask("group", "plan", group["id"], *more, "--api", api)
+                code, out, error = ask("group", "plan", group["id"], *more, "--json", "--api", api)
                 dropped = more[0] == "--scheme" or (more[0] == "--bytes" and group["scheme"] == "k-binomial")
                 named = [*members, *([] if dropped else options.get(group["scheme"], [])), *more]
-                filed_code, filed_out, filed_error = ask("group", "plan", *named, "--topology", file)
+                filed_code, filed_out, filed_error = ask(
+                    "group", "plan", *named, "--json", "--topology", file
+                )
                 assert (code, error) == (filed_code, filed_error)
                 if code == 0:
                     value = json.loads(out)
@@ -229,7 +232,7 @@ def test_groups_in_force_are_planned_as_their_members_on_a_file(seed: int, tmp_p
         assert client.get("/verify").json() == answer("verify", "--api", api)
         assert client.get("/routes").json() == answer("route", "--api", api)
         certificate = tmp_path / "certificate.json"
-        certificate.write_text(ask("verify", "--api", api)[1])
+        certificate.write_text(ask("verify", "--json", "--api", api)[1])
         print(ask("verify", "--check", certificate, "--api", api))
         assert answer("verify", "--check", certificate, "--api", api)["holds"]
         client.close()
@@ -267,3 +270,55 @@ def test_a_name_on_a_file_is_no_group() -> None:
     code, _, error = ask("group", "plan", "red", "--topology", "torus:2")
     assert code == 2
     assert "there is no host 'red'; there are 0, 1, 2, 3" in error
+
+
+def test_deadlock_is_judged_by_the_mode_of_the_switches(tmp_path: Path) -> None:
+    """Two members are common to the multicasts of all hosts of a group: in wormhole mode they wait for each other."""
+    made = routing.make("testbed")
+    network = read_network(made)
+
+    def group(number: int, scheme: str, guard: str | None = None) -> dict[str, Any]:
+        parameters = {} if guard is None else {"parameters": {"guard": guard}}
+        return {"id": number, "name": f"g{number}", "scheme": scheme, "members": [0, 2, 5, 7], **parameters}
+
+    def test(api: str, _: Path) -> None:
+        certificate = tmp_path / "certificate.json"
+
+        def judge(*options: object) -> tuple[int, dict[str, Any]]:
+            code, out, error = ask("verify", *options, "--json", "--api", api)
+            assert code in (0, 1), error
+            return code, json.loads(out)
+
+        for mode, branching, free in [
+            ("packet", "independent", True),
+            ("wormhole", "coupled", False),
+            ("wormhole:flush", "flushed", False),
+            ("wormhole:interrupt", "interrupted", True),
+        ]:
+            assert ask("switching", "set", mode, "--api", api)[0] == 0
+            code, value = judge()
+            assert (code == 0, value["deadlock_free"]) == (free, free), mode
+            assert value["model"]["branching"] == branching
+            assert value["checked"]["routes"] >= 56
+            told = ask("verify", "--api", api)[1]
+            assert f"branches {branching}" in told
+            assert ("free of deadlock" in told) == free
+            # With other buffers the groups are planned anew, and those whose trees the controller chose are named.
+            code, value = judge("--buffers", "spill")
+            assert value["model"]["branching"] == branching
+            assert value["deadlock_free"] == free
+            left_out = [2] if mode != "wormhole:interrupt" else [1, 2]
+            assert value["groups_left_out"] == left_out
+            # Another mode can be asked about.
+            assert judge("--branching", "independent")[0] == 0
+            if free:
+                certificate.write_text(ask("verify", "--json", "--api", api)[1])
+                held = judge("--check", certificate)
+                assert held[0] == 0
+                assert held[1]["groups_left_out"] == left_out
+        # Routes alone never wait in a circle.
+        assert judge("--algorithm", "osud")[0] == 0
+
+    with_controller(
+        network, tmp_path, test, groups=[group(1, "switch"), group(2, "switch", "B"), group(3, "table")]
+    )

@@ -70,7 +70,7 @@ def test_balance_on_the_command_line(tmp_path: Path) -> None:
     report = json.loads(output)
     assert report["gain"] > 0.2
     assert max(count(json.loads(routes.read_text())).values()) == report["chosen"]["largest"]
-    code, output = wormcast("balance", "--topology", "irregular:16:2", "--root", 3)
+    code, output = wormcast("balance", "--topology", "irregular:16:2", "--root", 3, "--json")
     kept = json.loads(output)
     assert (code, kept["plain"]["root"], kept["chosen"]["root"], kept["candidates"]) == (0, 3, 3, 1)
 

@@ -23,7 +23,7 @@ def run(*arguments: object) -> Result:
 
 
 def answer(*arguments: object) -> Json:
-    result = run(*arguments)
+    result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     value: Json = json.loads(result.stdout)
     jsonschema.validate(value, SCHEMA)

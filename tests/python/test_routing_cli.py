@@ -17,7 +17,7 @@ def run(*arguments: object, stdin: str | None = None) -> Result:
 
 
 def answer(*arguments: object, stdin: str | None = None) -> dict[str, Any]:
-    result = run(*arguments, stdin=stdin)
+    result = run(*arguments, "--json", stdin=stdin)
     assert result.exit_code == 0, result.output
     value: dict[str, Any] = json.loads(result.stdout)
     return value
@@ -76,7 +76,8 @@ def test_from_file_to_file(tmp_path: Path) -> None:
     assert free["deadlock_free"]
     # Scheme A over routes that use all links: WORM Fig. 3.
     coupled = run(
-        "verify", "--topology", topology, "--routes", routes, "--group", group, "--branching", "coupled"
+        *["verify", "--topology", topology, "--routes", routes, "--group", group],
+        *["--branching", "coupled", "--json"],
     )
     assert coupled.exit_code == 1
     cycle = json.loads(coupled.stdout)["cycle"]
@@ -172,3 +173,38 @@ def test_draw(tmp_path: Path) -> None:
     picture = tmp_path / "torus.svg"
     assert run("topo", "draw", "torus:3", "--output", picture).exit_code == 0
     assert picture.read_text() == pictures.svg(routing.make("torus:3"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["route"], "routes, osud, root 0"),
+        (["route", "--summary"], "pairs over a link"),
+        (["verify"], "free of deadlock: every worm takes 54 channels in one order"),
+        (["group", "plan", 0, 4, 8], "k-binomial from host 0 to 3 members"),
+        (["balance"], "largest load of a channel"),
+        (["change", "--fail-link", "0:1"], "Step 1: "),
+    ],
+)
+def test_json_comes_with_json_alone(arguments: list[object], told: str, tmp_path: Path) -> None:
+    """Also where the output is no terminal, as here."""
+    plain = run(*arguments, "--topology", "torus:3")
+    assert plain.exit_code == 0, plain.output
+    assert told in plain.stdout
+    assert not plain.stdout.startswith("{")
+    value = answer(*arguments, "--topology", "torus:3")
+    file = tmp_path / "answer.json"
+    assert run(*arguments, "--topology", "torus:3", "--output", file).output == ""
+    assert json.loads(file.read_text()) == value
+
+
+def test_a_file_without_hosts_gets_some_and_that_is_said(tmp_path: Path) -> None:
+    graph = tmp_path / "zoo.graphml"
+    graph.write_text(run("topo", "make", "ring:3:0", "--format", "graphml").stdout)
+    found = run("route", "--topology", graph, "h0", "h2", "--json")
+    assert found.exit_code == 0, found.output
+    assert "Warning" in found.stderr
+    assert "every switch was given one" in found.stderr
+    assert json.loads(found.stdout)["routes"][0]["dst"] == 2
+    kept = run("topo", "convert", graph, "--to", "json")
+    assert (json.loads(kept.stdout)["hosts"], kept.stderr) == ([], "")

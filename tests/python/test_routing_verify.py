@@ -159,11 +159,12 @@ def test_from_file_to_file(tmp_path: Path, fabric: dict[str, Any], unicast: dict
         given = ["verify", "--topology", topology, "--routes", routes, "--groups", groups]
         made = run(*given, "--buffers", "classes", "--json", "--output", certificate)
         assert (made.exit_code, made.output) == (0, "")
-        checked = run(*given, "--check", certificate)
+        checked = run(*given, "--check", certificate, "--json")
         assert checked.exit_code == 0
         jsonschema.validate(json.loads(checked.stdout), SCHEMA)
     shared = run(
-        "verify", "--topology", topology, "--routes", routes, "--groups", files[0], "--buffers", "shared"
+        *["verify", "--topology", topology, "--routes", routes, "--groups", files[0]],
+        *["--buffers", "shared", "--json"],
     )
     assert shared.exit_code == 1
     cycle = json.loads(shared.stdout)["cycle"]
@@ -175,7 +176,8 @@ def test_from_file_to_file(tmp_path: Path, fabric: dict[str, Any], unicast: dict
     value["model"]["branching"] = "interrupted"
     write(certificate, value)
     checked = run(
-        "verify", "--topology", topology, "--routes", routes, "--groups", other, "--check", certificate
+        *["verify", "--topology", topology, "--routes", routes, "--groups", other],
+        *["--check", certificate, "--json"],
     )
     assert checked.exit_code == 1
     answer = json.loads(checked.stdout)

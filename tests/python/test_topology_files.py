@@ -42,11 +42,11 @@ def test_every_format_is_read_back_and_taken_by_every_command(to: str, tmp_path:
     if not to.startswith("ib"):
         assert found == wanted
     assert json.loads(text("topo", "convert", file, "--from", to, "--to", "json")) == found
-    routes = json.loads(text("route", "--topology", file))
+    routes = json.loads(text("route", "--topology", file, "--json"))
     assert len(routes["routes"]) == 24 * 23
     members = ["group", "plan", "--topology", file, 1, 5, 9]
-    assert json.loads(text(*members))["members"] == [1, 5, 9]
-    assert json.loads(text("verify", "--topology", file))["deadlock_free"]
+    assert json.loads(text(*members, "--json"))["members"] == [1, 5, 9]
+    assert json.loads(text("verify", "--topology", file, "--json"))["deadlock_free"]
     assert "<svg" in text("topo", "draw", file)
 
 
@@ -168,7 +168,7 @@ def test_examples_of_the_help_texts_work(tmp_path: Path, monkeypatch: pytest.Mon
     """Every line `wormcast topo make …` or `… draw …` of a help text."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.json").write_text(text("topo", "make", "irregular:16:7"))
-    (tmp_path / "group.json").write_text(text("group", "plan", "--topology", "net.json", 0, 5, 9))
+    (tmp_path / "group.json").write_text(text("group", "plan", "--topology", "net.json", 0, 5, 9, "--json"))
     (tmp_path / "fabric.json").write_text(text("topo", "make", "testbed"))
     (tmp_path / "zoo.graphml").write_text(text("topo", "make", "ring:3:0", "--format", "graphml"))
     (tmp_path / "verdict.json").write_text(json.dumps(verdict_of_a_loop((tmp_path / "net.json").read_text())))

@@ -200,11 +200,11 @@ def test_tables_of_another_program(fabric: Fabric, tmp_path: Path) -> None:
     addresses = ",".join(fabric.address(number) for number in range(RING))
     given[3] = addresses
     assert run(*given, "--output", certificate).exit_code == 0
-    held = run(*given, "--check", certificate)
+    held = run(*given, "--check", certificate, "--json")
     assert held.exit_code == 0, held.output
     assert json.loads(held.stdout)["holds"] is True
     # The order is not one for the routes from before.
-    other = run("--topology", fabric.network, "--tables", saved, "--check", certificate)
+    other = run("--topology", fabric.network, "--tables", saved, "--check", certificate, "--json")
     assert other.exit_code == 1
     assert json.loads(other.stdout)["holds"] is False
 

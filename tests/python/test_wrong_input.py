@@ -141,6 +141,15 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (at / f"{name}-spoilt.json").write_text(spoilt.replace(": 1", ": NaN", 1))
         huge = re.sub(r": \d+", ": " + "9" * 400, text, count=3)
         (at / f"{name}-huge.json").write_text(huge)
+    others: dict[str, Any] = {
+        "magic": {"scheme_message_forward_ns": {"magic": 4}},
+        "none": {"switches": [], "hosts": [], "links": []},
+        "nothing": {"algorithm": "osud", "routes": []},
+        "five": 5,
+    }
+    (at / "kept").mkdir()
+    for name, value in others.items():
+        (at / f"kept/{name}.json").write_text(json.dumps(value))
     (at / "empty.json").write_text("")
     (at / "list.json").write_text("[1, {}, null]")
     (at / "binary.json").write_bytes(bytes(range(256)) * 8)
@@ -271,6 +280,22 @@ def test_options_at_random(seed: int, directory: Path) -> None:
         (["costs", "--costs", "toruss"], ["toruss", "torus", "agents", "nic"]),
         (["grup", "list"], ["grup", "group", "route"]),
         (["route", "--topology", "torus:3", "--algorithm", "best"], ["best", "osud", "omit"]),
+        (["route", "--topology", "torus:3", "h99"], ["'h99'", "0, 1, 2"]),
+        (["route", "--topology", "torus:3", "--root", "x"], ["'x'", "0<=x<=65534"]),
+        (["topo", "make", "torus"], ["--k", "2 or more", "torus:4"]),
+        (["topo", "make", "torus:0"], ["dimension of 0", "2 switches", "16384"]),
+        (["topo", "make", "torus:99999"], ["99999", "16384"]),
+        (["topo", "make", "ring:-3"], ['SWITCHES "-3"', "0 or more"]),
+        (["change", "--topology", "torus:3", "--fail-link", "3:99"], ["3:99", "switch 3", "1, 2, 3, 4"]),
+        (["change", "--topology", "torus:3", "--fail-link", "99:0"], ["switch 99", "0, 1, 2"]),
+        (
+            ["group", "plan", "--topology", "torus:3", "0", "1", "--scheme", "magic"],
+            ["magic", "auto", "k-binomial", "broadcast"],
+        ),
+        (["costs", "--costs", "kept/magic.json"], ["magic", "k-binomial", "broadcast"]),
+        (["verify", "--topology", "kept/none.json", "--p4runtime", "127.0.0.1:1"], ["no switches"]),
+        (["verify", "--topology", "torus:3", "--routes", "kept/nothing.json"], ["nothing to check"]),
+        (["verify", "--topology", "torus:3", "--groups", "kept/five.json"], ["five.json", "list of them"]),
         (["schema", "frog"], ["frog", "topology", "refusal"]),
         (["completions", "tcsh"], ["tcsh", "bash", "zsh", "fish"]),
     ],

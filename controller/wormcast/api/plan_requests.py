@@ -12,6 +12,7 @@ from wormcast_planner import GROUP_NUMBERS_MAX, is_copied_by_switches
 from wormcast.network.groups import AUTO, TABLE, TREE_ROUTES, Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
+from wormcast.network.switching import Switching
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 from wormcast.routing.fallback import runs_as
@@ -79,8 +80,11 @@ async def verify_in_force(controller: Controller) -> bytes:
     """The verify file of all that agents may send by their plans, and of what switches copy."""
     topology = controller.topology().to_json()
     if not topology["switches"]:
-        model = {"branching": "independent", "buffers": "spill", "forwarding": "store", "root": None}
-        return to_text({"deadlock_free": True, "model": model, "order": []}).encode()
+        alone = controller.artifacts.holds_unicast_alone
+        branching = Switching().branching if alone else controller.switching.switching.branching
+        model = {"branching": branching, "buffers": "spill", "forwarding": "store", "root": None}
+        checked = {"multicasts": 0, "routes": 0}
+        return to_text({"deadlock_free": True, "model": model, "order": [], "checked": checked}).encode()
     return (await asyncio.to_thread(controller.reconciler.state.verify, json.dumps(topology))).encode()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ from wormcast.cli.files import (
     read_json,
     read_topology,
     refuse_without_effect,
-    write_text,
+    write_answer,
 )
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.source import (
@@ -88,7 +87,7 @@ def change(
     Old and new worms never deadlock together.
 
     Links, switches and ports are those of the running controller's network, or those of
-    --topology. Prints a summary to a terminal, and JSON elsewhere or with --json.
+    --topology. Prints a summary, with --json or --output JSON.
     """
     if planned and new is None and not (links or switches):
         refuse_without_effect(
@@ -100,10 +99,7 @@ def change(
     routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     after = _after(old, new, links, switches, added, new_root)
     file = _plan(old, after, algorithm, root, routes, new_root, planned)
-    if as_json or output is not None or not sys.stdout.isatty():
-        write_text(routing.to_text(file), output)
-    else:
-        click.echo(describe(file), nl=False)
+    write_answer(file, describe, output, as_json)
 
 
 def _plan(

@@ -56,6 +56,11 @@ def write_text(text: str, output: Path | None) -> None:
     write_bytes(text.encode(errors="backslashreplace"), output)
 
 
+def write_answer(answer: Json, tell: Callable[[Json], str], output: Path | None, as_json: bool) -> None:
+    """JSON to a file or with --json, else what `tell` says of it for people."""
+    write_text(routing.to_text(answer) if as_json or output is not None else tell(answer), output)
+
+
 def write_bytes(content: bytes, output: Path) -> None:
     """To a file."""
     try:
@@ -122,6 +127,11 @@ def read_json(path: Path, what: str, wanted: str | None = None) -> Json:
     return value
 
 
+def warn(text: str) -> None:
+    """Says something on standard error that is no refusal."""
+    click.echo(f"Warning: {text}", err=True)
+
+
 def refuse_without_effect(option: str, given: object, because: str) -> None:
     """Refuses an option that would change nothing; `because` says what would."""
     if given is not None and given is not False and given != ():
@@ -129,9 +139,15 @@ def refuse_without_effect(option: str, given: object, because: str) -> None:
 
 
 def read_topology(
-    name: str, *, format: str | None = None, hosts_per_switch: int = 0, allow_split: bool = True
+    name: str,
+    *,
+    format: str | None = None,
+    hosts_per_switch: int = 0,
+    allow_split: bool = True,
+    give_hosts: bool = False,
 ) -> Json:
-    """A file in any format, `-` for standard input, or a kind such as `torus:4`."""
+    """A file in any format, `-` for standard input, or a kind such as `torus:4`. With `give_hosts` every switch of a
+    file of other tools that has no hosts gets one. Warnings go to standard error."""
     if _is_kind(name):
         if format is not None or hosts_per_switch:
             option = "--from" if format is not None else "--hosts-per-switch"
@@ -139,7 +155,14 @@ def read_topology(
         return planned(lambda: routing.make(name))
     text = read_text(Path(name), "topology")
     try:
-        return routing.read(text, format=format, allow_split=allow_split, hosts_per_switch=hosts_per_switch)
+        return routing.read(
+            text,
+            format=format,
+            allow_split=allow_split,
+            hosts_per_switch=hosts_per_switch,
+            give_hosts=give_hosts,
+            warn=lambda warning: warn(f"topology {name}: {warning}"),
+        )
     except routing.RoutingError as error:
         if getattr(error, "code", None) == "no-switches" and (empty := _empty(text)) is not None:
             return empty

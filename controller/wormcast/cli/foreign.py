@@ -14,7 +14,7 @@ from wormcast import routing
 from wormcast.cli.files import Json, planned, refuse, refuse_without_effect, write_text
 from wormcast.cli.files import read_text as read_file
 from wormcast.cli.refusal import Refusal
-from wormcast.cli.source import FileSource, Source
+from wormcast.cli.source import FileSource, Source, topology_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -166,7 +166,7 @@ class Routes:
 def read_routes(foreign: Foreign, source: Source, api: str | None) -> tuple[Routes, list[str]]:
     """What the options name, and what to call the texts of it in errors."""
     ends = foreign.ends or "hosts"
-    network_name = f"topology {source.name}" if isinstance(source, FileSource) else "the controller's network"
+    network_name = topology_name(source)
     if foreign.paths is not None:
         topology = source.text() if isinstance(source, FileSource) else None
         if topology is None:

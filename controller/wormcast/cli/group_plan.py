@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from wormcast_planner import FAN_OUT_DEFAULT, is_copied_by_switches
 
 from wormcast import pictures, routing
 from wormcast.cli.costs import auto_options
-from wormcast.cli.files import Json, planned, read_json, refuse_without_effect, write_text
+from wormcast.cli.files import Json, planned, read_json, refuse_without_effect, write_answer, write_text
 from wormcast.cli.group_table import group_table
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.source import (
@@ -138,7 +138,7 @@ def plan_group(
     and its parameters are planned; options replace them. Several arguments name HOSTs,
     and so does --members. With --topology every argument names a HOST.
 
-    Prints a table to a terminal, and JSON elsewhere or with --json.
+    Prints a table, with --json or --output JSON.
     """
     request: Json = {} if request_path is None else read_json(request_path, "request", "group")
     given = {name: value for name, value in parameters.items() if value is not None}
@@ -150,6 +150,11 @@ def plan_group(
         request["members"] = [find_host(topology, key) for key in (*map(_host, keys), *members)]
     if scheme is not None or "scheme" not in request:
         request["scheme"] = scheme or SCHEME_DEFAULT
+    known_schemes = [AUTO_SCHEME, *routing.schemes()]
+    if (named := request["scheme"]) not in known_schemes:
+        said = f'"{named}"' if isinstance(named, str) else json.dumps(named)
+        text = f"there is no scheme {said}; choices are {', '.join(known_schemes)}"
+        raise Refusal(text, value=named, choices=known_schemes)
     if given:
         known = request.get("parameters") or {}
         if not isinstance(known, dict):
@@ -176,8 +181,7 @@ def plan_group(
     if draw is not None:
         write_text(pictures.group_svg(planned_group), draw)
     answer = planned_group if group is None else {**group.about, **planned_group}
-    for_people = output is None and not as_json and sys.stdout.isatty()
-    write_text(group_table(answer) if for_people else routing.to_text(answer), output)
+    write_answer(answer, group_table, output, as_json)
 
 
 def _host(key: str) -> Host:

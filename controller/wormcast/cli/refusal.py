@@ -82,6 +82,8 @@ def describe(error: BaseException) -> Refusal | click.ClickException:
         return error
     if isinstance(error, click.NoSuchOption):
         return _no_such_option(error)
+    if isinstance(error, click.BadParameter):
+        return _with_bounds(error)
     if isinstance(error, click.ClickException):
         return error
     if isinstance(error, click.Abort):
@@ -118,6 +120,16 @@ def explain_os(error: OSError, what: str | None = None) -> str:
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     where = what or " to ".join(names)
     return f"{where}: {reason}" if where else reason
+
+
+def _with_bounds(error: click.BadParameter) -> click.BadParameter:
+    """Names the bounds where something is no number at all: click says "not a valid integer range"."""
+    kind = None if error.param is None else error.param.type
+    if isinstance(kind, click.IntRange):
+        within = f"is not an integer in the range {kind._describe_range()}"
+        message = error.message.replace("is not a valid integer range", within)
+        return click.BadParameter(message, error.ctx, error.param, error.param_hint)
+    return error
 
 
 def _no_such_option(error: click.NoSuchOption) -> click.ClickException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -85,7 +84,7 @@ def route(
 
     The network is that of the running controller, or that of --topology. Without
     --algorithm and --root these are the routes in force, with how many messages took
-    each. Prints a table to a terminal, and JSON elsewhere or with --json.
+    each. Prints a table, with --json or --output JSON.
     """
     src, dst = _either("source", src, "--from", sender), _either("destination", dst, "--to", receiver)
     if summary and (src is not None or dst is not None):
@@ -99,11 +98,11 @@ def route(
     ends: Json = {
         name: find_host(topology, key) for name, key in (("src", src), ("dst", dst)) if key is not None
     }
-    at_terminal = not as_json and output is None and sys.stdout.isatty()
+    for_people = not as_json and output is None
     if summary:
         figures = planned(lambda: routing.route_summary(topology, **setting, seed=seed))
         baseline = planned(lambda: routing.route_summary(topology, routing.ALGORITHM_DEFAULT, root))
-        if at_terminal:
+        if for_people:
             _print_summary(figures, baseline)
             _print_longer(topology, figures)
         else:
@@ -117,7 +116,7 @@ def route(
         routes = planned(lambda: routing.routes(at_least_one_switch(topology), **setting, seed=seed, **ends))
     if not topology["switches"]:
         routes["root"] = None
-    if at_terminal:
+    if for_people:
         _print_routes(routes)
         if chosen in RUNS_AS and not all(host.get("transit", True) for host in topology["hosts"]):
             _print_longer(topology, planned(lambda: routing.route_summary(topology, **setting, seed=seed)))

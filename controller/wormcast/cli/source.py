@@ -33,6 +33,9 @@ from wormcast.network.groups import TREE_ROUTES
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 """A host's name or id in a list."""
 
+BRANCHING_DEFAULT = "independent"
+"""As in packet mode."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 Host = int | str
 """An id or a name."""
@@ -84,6 +87,9 @@ class Source(Protocol):
     def verdict(self) -> Json | None:
         """The verify file of all that may be sent. None: nothing is in force."""
 
+    def branching(self) -> str:
+        """What branches of a worm do while one is blocked, as the switches pass worms on now."""
+
     def group(self, key: str) -> Group | None:
         """The group of this id or name; None: groups have no names here, and the key is a host."""
 
@@ -99,7 +105,7 @@ class FileSource:
 
     def topology(self) -> Json:
         """See `Source`."""
-        return read_topology(self.name)
+        return read_topology(self.name, give_hosts=True)
 
     def text(self) -> str:
         """See `Source`."""
@@ -116,6 +122,10 @@ class FileSource:
     def verdict(self) -> Json | None:
         """See `Source`."""
         return None
+
+    def branching(self) -> str:
+        """See `Source`."""
+        return BRANCHING_DEFAULT
 
     def group(self, key: str) -> Group | None:  # noqa: ARG002 - as `Source`
         """See `Source`."""
@@ -159,6 +169,11 @@ class ControllerSource:
         answer: Json = self.client.get("/verify")
         return answer
 
+    def branching(self) -> str:
+        """See `Source`."""
+        model: Json = self.client.get("/verify")["model"]
+        return str(model["branching"])
+
     def group(self, key: str) -> Group | None:
         """See `Source`."""
         found = _group(self.client.get(f"/groups/{segment(key)}"))
@@ -188,6 +203,11 @@ def _group(value: Mapping[str, Any]) -> Group:
         value["number"],
         value.get("trees", []),
     )
+
+
+def topology_name(source: Source) -> str:
+    """What to call the network in messages."""
+    return f"topology {source.name}" if isinstance(source, FileSource) else "the controller's network"
 
 
 def chosen_routing(source: Source, algorithm: str | None, root: int | None) -> Json:
@@ -234,8 +254,13 @@ def find_host(topology: Json, key: Host) -> int:
     if isinstance(key, int):
         return key
     ids = {host["name"]: int(host["id"]) for host in topology["hosts"] if "name" in host}
+    if key in ids:
+        return ids[key]
+    # As `wormcast up` and the deadlock check call hosts without a name.
+    ids |= {f"h{host['id']}": int(host["id"]) for host in topology["hosts"] if f"h{host['id']}" not in ids}
     if key not in ids:
-        known = list(ids) or [str(host["id"]) for host in topology["hosts"]]
+        named = [host["name"] for host in topology["hosts"] if "name" in host]
+        known = named or [str(host["id"]) for host in topology["hosts"]]
         raise Refusal(unknown("host", key, known), code="not-found", value=key, choices=known)
     return ids[key]
 
@@ -260,7 +285,7 @@ def source_options(command: F) -> F:
         return command(source=ControllerSource(Client(api_address(api))), **options)
 
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON, also to a terminal."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON, and refusals as JSON."),
         click.option(
             "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to a file."
         ),

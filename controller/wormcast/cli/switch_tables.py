@@ -66,6 +66,8 @@ def _table(name: str, rows: Mapping[str, SwitchRows], *, never_back: bool = Fals
 def places_of(given: str, device_id: int | None, topology: Json) -> dict[int, tuple[str, int]]:
     """Address and device id by switch id: a switches file, or addresses for all switches of the topology."""
     ids = sorted(switch["id"] for switch in topology["switches"])
+    if not ids:
+        raise Refusal("the topology has no switches, so there are no tables to read", code="no-switches")
     addresses = [address.strip() for address in given.split(",")]
     if len(addresses) == 1 and ":" not in given:
         try:
@@ -73,6 +75,8 @@ def places_of(given: str, device_id: int | None, topology: Json) -> dict[int, tu
         except StartError as error:
             raise Refusal(f"switches {error}", code="cannot-read") from error
         places = {int(spec.id): (spec.address, spec.device_id) for spec in found}
+        if not places:
+            raise Refusal(f"switches {given}: it names no switch", code="no-switches")
         if strange := sorted(places.keys() - set(ids)):
             text = f"switch {strange[0]} of {given} is not in the topology; its switches are {_some(ids)}"
             raise Refusal(text, code="unknown-switch", value=strange[0])

@@ -47,6 +47,43 @@ FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
+# What needed options are; those of one kind alone under its name.
+NEEDED = {
+    "switches": "how many switches, 1 or more",
+    "ring switches": "how many switches, 3 or more",
+    "k": "how many switches along each dimension, 2 or more, as in 4 or 4x4x2",
+    "mesh k": "how many switches along each dimension, 1 or more, as in 4 or 4x4x2",
+    "fat-tree k": "how many ports each switch has, an even number of 2 or more",
+    "shufflenet k": "how many columns, 2 or more",
+    "shufflenet p": "how many links lead onward from each switch, 2 or more",
+    "leaves": "how many leaves, 1 or more",
+    "clos3 leaves": "how many leaves each pod has, 1 or more",
+    "spines": "how many spines, 1 or more",
+    "clos3 spines": "how many spines each pod has, 1 or more",
+    "pods": "how many pods, 1 or more",
+    "cores": "how many cores in all, a multiple of the spines of a pod",
+    "a": "how many switches each group has, 1 or more",
+    "p": "how many hosts each switch has",
+    "h": "how many links of each switch lead to other groups, 1 or more",
+    "seed": "a number of 0 or more",
+}
+EXAMPLES = {
+    "line": "line:4",
+    "ring": "ring:4",
+    "star": "star:4",
+    "full-mesh": "full-mesh:4",
+    "torus": "torus:4 or torus:4x4x2",
+    "unidirectional-torus": "unidirectional-torus:4",
+    "mesh": "mesh:4 or mesh:4x4x2",
+    "fat-tree": "fat-tree:4",
+    "clos2": "clos2:4:2",
+    "clos3": "clos3:2:2:2:4",
+    "dragonfly": "dragonfly:4:2:2",
+    "shufflenet": "shufflenet:2:3",
+    "irregular": "irregular:16:7",
+}
+
+
 def _complete_kind(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     return [kind for kind in FORMS if kind.startswith(incomplete)]
 
@@ -109,6 +146,10 @@ def topo_make(
     write_text(_as_text(topology, to), output)
 
 
+def _needed(kind: str, name: str) -> str:
+    return NEEDED.get(f"{kind} {name}", NEEDED[name])
+
+
 def _spec(kind: str, numbers: dict[str, int | str | None]) -> str:
     given = {name: value for name, value in numbers.items() if value is not None}
     if kind.split(":")[0] in FORMS and (":" in kind or kind != "irregular"):
@@ -123,7 +164,7 @@ def _spec(kind: str, numbers: dict[str, int | str | None]) -> str:
     _fill_defaults(kind, given)
     for name in needed:
         if name not in given:
-            raise Refusal(f"{kind} needs --{name}")
+            raise Refusal(f"{kind} needs --{name}, {_needed(kind, name)}; or write it as {EXAMPLES[kind]}")
     for name in given:
         if name not in needed + optional:
             takes = ", ".join(f"--{choice}" for choice in needed + optional) or "no numbers"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,33 @@ from wormcast.cli.files import (
     read_json,
     read_text,
     refuse_without_effect,
+    warn,
+    write_answer,
     write_bytes,
-    write_text,
 )
 from wormcast.cli.foreign import Foreign, answer_foreign, foreign_options, is_good, read_routes
 from wormcast.cli.kinds import mismatch
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.source import (
+    BRANCHING_DEFAULT,
     PlanningCommand,
     Source,
     at_least_one_switch,
     chosen_routing,
     complete_algorithm,
     source_options,
+    topology_name,
 )
 from wormcast.exits import Exit
+from wormcast.network.groups import TREE_ROUTES
+
+NOTHING_TO_CHECK = "nothing-to-check"
+"""Code of a refusal: the files have no route at all, so that nothing would be proved."""
 
 BRANCHING = """What the other branches of a worm do while one is blocked. independent: they go on
 (packet mode). coupled or A: they stop and keep their channels. interrupted or B: they give
 their channels up; every multicast starts at the root. flushed or C: as A, and unicast worms
-that they block are flushed."""
+that they block are flushed. wormhole, wormhole:interrupt and wormhole:flush of `wormcast switching` are A, B and C."""
 BUFFERS = "Buffers of hosts that forward. spill: host memory. classes: two finite classes. shared: one finite buffer."
 MODELS = {
     "branching": ["independent", "coupled", "interrupted", "flushed"],
@@ -74,7 +80,11 @@ def _complete_model(
     help="Group file to check. May be given several times.",
 )
 @click.option("--groups", "groups_path", type=Path, help="File with a list of groups to check.")
-@click.option("--branching", help=f"{BRANCHING} [default: independent]", shell_complete=_complete_model)
+@click.option(
+    "--branching",
+    help=f"{BRANCHING} [default: as the switches do now; of a file independent]",
+    shell_complete=_complete_model,
+)
 @click.option("--buffers", help=f"{BUFFERS} [default: spill]", shell_complete=_complete_model)
 @click.option("--forwarding", help=f"{FORWARDING} [default: store]", shell_complete=_complete_model)
 @click.option(
@@ -109,7 +119,7 @@ def verify(
 
     The network is that of the running controller, or that of --topology. Without
     --routes, --algorithm, --group and --groups, the controller's routes and groups in
-    force are checked; a file has no groups.
+    force are checked as the switches pass worms on now; a file has no groups.
 
     \b
     Routes that others made are checked too:
@@ -139,8 +149,9 @@ def verify(
     if draw is not None and answer.get("cycle"):
         picture = planned(lambda: _picture(answer, as_png))
         write_bytes(picture, draw)
-    for_people = output is None and not as_json and sys.stdout.isatty()
-    write_text(_explain(answer) if for_people else routing.to_text(answer), output)
+    for warning in answer.get("warnings", ()):
+        warn(f"{topology_name(source)}: {warning}")
+    write_answer(answer, _explain, output, as_json)
     if not is_good(answer):
         context.exit(Exit.NO)
 
@@ -164,19 +175,29 @@ def _verify_ours(
     group_paths, groups_path = group_files
     certificate, certificate_path = check
     buffers = model["buffers"] if certificate is None else (certificate.get("model") or {}).get("buffers")
-    in_force = not (groups_path or group_paths or routes_path or algorithm) and root is None
+    by_file = bool(groups_path or group_paths or routes_path)
+    in_force = not (by_file or algorithm) and root is None
     plain = certificate is None and not any(model.values())
     if in_force and plain and (answer := source.verdict()) is not None:
         return answer
     topology = source.topology()
+    mode = source.branching()
+    branching = (
+        model["branching"] if certificate is None else (certificate.get("model") or {}).get("branching")
+    )
+    as_now = branching in (None, mode)
     routes = None if routes_path is None else read_json(routes_path, "routes", "routes")
     if in_force:
         routes = source.routes_in_force({})
+    left_out: list[int] = []
     groups = [_plan(path) for path in group_paths]
     if groups_path is not None:
         groups += _plans(groups_path)
     if not (groups_path or group_paths or routes_path or algorithm):
-        groups = _groups_in_force(source, topology, root, forwarded=buffers not in (None, "spill"))
+        found = _groups_in_force(
+            source, topology, root, buffers not in (None, "spill"), mode if as_now else None
+        )
+        groups, left_out = found
     setting: Json = {"root": root}
     if routes is None:
         setting = chosen_routing(source, algorithm, root)
@@ -184,27 +205,44 @@ def _verify_ours(
     if certificate is not None:
         if routes is None:
             routes = planned(functools.partial(routing.routes, topology, **setting))
-        return _check(topology, routes, groups, certificate, certificate_path)
-    given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
-    return planned(lambda: routing.verify(topology, routes, **setting, groups=groups, **given))
-
-
-def _groups_in_force(source: Source, topology: Json, root: int | None, *, forwarded: bool) -> list[Json]:
-    """What every sender of a group may send. Groups that hosts forward send unicast worms, which the routes
-    hold already; their buffers count only where these are finite: `forwarded`. Trees of a group's own are the
-    controller's to choose, so groups that have such (guard C) are left out, and those through the root (guard B),
-    whose worms are not interrupted in packet mode."""
-    return [
-        planned(
-            functools.partial(
-                routing.group, topology, group.request(sender), group.root if root is None else root
-            )
+        answer = _check(topology, routes, groups, certificate, certificate_path)
+    else:
+        given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
+        given.setdefault("branching", mode)
+        answer = planned(lambda: routing.verify(topology, routes, **setting, groups=groups, **given))
+    if by_file and routing.saw_nothing(answer):
+        raise Refusal(
+            "there is no route and no multicast in these files: nothing to check", code=NOTHING_TO_CHECK
         )
-        for group in source.groups()
-        if len(group.members) > 1 and (forwarded or is_copied_by_switches(group.scheme))
-        if group.parameters.get("guard") not in ("B", "C")
-        for sender in group.members
-    ]
+    return {**answer, "groups_left_out": left_out} if left_out else answer
+
+
+def _groups_in_force(
+    source: Source, topology: Json, root: int | None, forwarded: bool, mode: str | None
+) -> tuple[list[Json], list[int]]:
+    """What every sender of a group may send, and the groups that are left out. Groups that hosts forward send unicast
+    worms, which the routes hold already; their buffers count only where these are finite: `forwarded`. Trees of a
+    group's own are the controller's to choose, so groups that have such (guard C) are left out, and those through the
+    root (guard B). `mode`: branches do what switches have them do now. In wormhole mode scheme switch alone holds
+    channels, and where multicasts are interrupted it goes by the root."""
+    plans: list[Json] = []
+    left_out: list[int] = []
+    wormhole = mode not in (None, BRANCHING_DEFAULT)
+    for group in source.groups():
+        copied = is_copied_by_switches(group.scheme)
+        if len(group.members) < 2 or not (forwarded or copied):
+            continue
+        if wormhole and copied and group.scheme != TREE_ROUTES:
+            continue
+        if group.parameters.get("guard") in ("B", "C") or (copied and mode == "interrupted"):
+            left_out.append(group.about["id"])
+            continue
+        at = group.root if root is None else root
+        plans += [
+            planned(functools.partial(routing.group, topology, group.request(sender), at))
+            for sender in group.members
+        ]
+    return plans, left_out
 
 
 def _refuse_needless(
@@ -234,10 +272,13 @@ def _plans(path: Path) -> list[Json]:
     value = parse_json(read_text(path, "groups"), "groups", path, "JSON of plans")
     if wrong := mismatch(value, "group"):
         raise Refusal(f"groups {path}: {wrong}", code="wrong-type")
-    try:
-        plans: list[Any] = list(routing.plans_of(value))
-    except TypeError as error:
-        raise Refusal(f"groups {path} is not JSON of plans: {error}", code="wrong-type") from error
+    found = value.get("groups", [value]) if isinstance(value, dict) else value
+    if not isinstance(found, list):
+        raise Refusal(
+            f'groups {path} is not JSON of plans: a plan, a list of them, or {{"groups": [plan, …]}}',
+            code="wrong-type",
+        )
+    plans: list[Any] = found
     for number, entry in enumerate(plans):
         if not isinstance(entry, dict):
             raise Refusal(f"groups {path}: entry {number} is not an object", code="wrong-type")
@@ -248,7 +289,10 @@ def _certificate(path: Path, option: str | None) -> Json:
     certificate = read_json(path, "certificate")
     if wrong := mismatch(certificate, "verify"):
         raise Refusal(f"certificate {path}: the files do not fit together: {wrong}", code="wrong-type")
-    # What says of which routes it is.
+    # What says of which routes it is: those of ours have a model.
+    if option is not None and "model" in certificate:
+        text = f"certificate {path}: it is of routes in our own files, not of those that {option} names"
+        raise Refusal(text, code="wrong-type")
     about = "model" if option is None else "checked"
     wanted = {"deadlock_free": bool, about: dict, "order": list}
     for name, kind in wanted.items():
@@ -273,5 +317,7 @@ def _explain(answer: Json) -> str:
     if "holds" not in answer:
         return routing.explain(answer)
     if answer["holds"]:
-        return f"the order holds for {answer['worms']} worms in {answer['steps']} steps\n"
+        left_out = answer.get("groups_left_out")
+        more = f"; not checked: groups {', '.join(map(str, left_out))}" if left_out else ""
+        return f"the order holds for {answer['worms']} worms in {answer['steps']} steps{more}\n"
     return f"{answer['worm']} holds {answer['held']} and needs {answer['needed']}: {answer['reason']}\n"

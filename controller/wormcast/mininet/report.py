@@ -58,42 +58,38 @@ def ideal_seconds(facts: dict[str, Any]) -> float | None:
 
 def draw_chart(results: list[Result], facts: dict[str, Any], path: Path) -> None:
     """Completion time and bytes over the links, a bar for each scheme."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     names = [result.scheme for result in results]
-    bars = left.bar(names, [result.seconds for result in results], color="#3b6ea5")
-    left.bar_label(bars, [f"{result.seconds:.1f}" for result in results], padding=2)
+    height = 1.4 + 0.5 * len(names)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, height), sharey=True, layout="constrained")
+    bars = left.barh(names, [result.seconds for result in results], color="#3b6ea5")
+    # The line of the rate may be just behind a number.
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    left.bar_label(bars, [f"{result.seconds:.1f}" for result in results], padding=3, bbox=white)
     ideal = ideal_seconds(facts)
     if ideal is not None:
-        left.axhline(
+        left.axvline(
             ideal, color="#a53b3b", linewidth=1, linestyle="--", label=f"file / rate = {ideal:.2f} s"
         )
-        left.legend(frameon=False)
     left.set_title("until every receiver has the file")
-    left.set_ylabel("seconds")
+    left.set_xlabel("seconds")
     mib = 2**20
-    positions = range(len(names))
     width = 0.4
-    right.bar(
-        [p - width / 2 for p in positions],
-        [r.source_bytes / mib for r in results],
-        width,
-        label="sent by the source",
-        color="#7aa95c",
-    )
-    right.bar(
-        [p + width / 2 for p in positions],
-        [r.link_bytes / mib for r in results],
-        width,
-        label="over all links",
-        color="#c28f3a",
-    )
-    right.set_xticks(list(positions), names)
+    for offset, label, colour, sizes in (
+        (-width / 2, "sent by the source", "#7aa95c", [r.source_bytes / mib for r in results]),
+        (width / 2, "over all links", "#c28f3a", [r.link_bytes / mib for r in results]),
+    ):
+        bars = right.barh(
+            [place + offset for place in range(len(names))], sizes, width, label=label, color=colour
+        )
+        right.bar_label(bars, [f"{size:,.0f}" for size in sizes], padding=3, fontsize=8)
     right.set_title("what it cost the network")
-    right.set_ylabel("MiB")
-    right.legend(frameon=False)
+    right.set_xlabel("MiB")
+    left.invert_yaxis()
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
-        axes.margins(y=0.12)
+        axes.margins(x=0.12)
+    # Below all bars, since the long ones may reach anywhere.
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 

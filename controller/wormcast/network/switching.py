@@ -9,16 +9,17 @@ from typing import Any
 PACKET, WORMHOLE = "packet", "wormhole"
 PLAIN, FLUSH, INTERRUPT = "plain", "flush", "interrupt"
 SCHEMES = (PLAIN, FLUSH, INTERRUPT)
+BRANCHING = {PLAIN: "coupled", FLUSH: "flushed", INTERRUPT: "interrupted"}
 TREE_ONLY = "tree-only"
 SWITCHINGS = (PACKET, WORMHOLE, f"{WORMHOLE}:{FLUSH}", f"{WORMHOLE}:{INTERRUPT}")
 """As command lines have them; `wormhole` is that with plain waiting."""
 MULTICASTS = (
     "two multicasts with two members in common can wait for each other for ever, each with what the other needs "
-    "(WORM §3 overlooks that)"
+    "(WORM §3 overlooks that); `wormcast verify` says whether those of the groups in force can"
 )
 OFF_THE_TREE = (
-    "unicast routes off the tree and multicasts can wait for each other for ever (WORM §3, Fig. 3): not free of deadlock; "
-    "the first scheme of the paper is this with routes of algorithm tree-only"
+    "unicast routes off the tree and multicasts can wait for each other for ever (WORM §3, Fig. 3): not free of deadlock "
+    "with all groups; `wormcast verify` says whether those in force can; the first scheme of the paper is this with routes of algorithm tree-only"
 )
 IN_ONE_SWITCH = (
     "that takes so many waiting frames that switches say STOP, since a train of an agent has room in one switch; "
@@ -65,6 +66,11 @@ class Switching:
     def text(self) -> str:
         """As command lines have it."""
         return f"{self.mode}:{self.scheme}" if self.scheme in (FLUSH, INTERRUPT) else self.mode
+
+    @property
+    def branching(self) -> str:
+        """What the other branches of a TREE worm do while one is blocked, as the deadlock check has it."""
+        return "independent" if self.scheme is None else BRANCHING[self.scheme]
 
     @property
     def takes_trains(self) -> bool:

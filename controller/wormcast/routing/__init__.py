@@ -22,7 +22,7 @@ from wormcast.routing.forwarding import NO_PORT, ForwardingTables, forwarding
 from wormcast.routing.groups import GroupRequest, group, order
 from wormcast.routing.routes import add_uses, route, route_summary, routes, spanning_tree
 from wormcast.routing.topologies import check, damage, make, read, write
-from wormcast.routing.verdicts import explain, plans_of, trees_of, verify
+from wormcast.routing.verdicts import explain, plans_of, saw_nothing, trees_of, verify
 from wormcast.routing.worms import Violation
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "route",
     "route_summary",
     "routes",
+    "saw_nothing",
     "schemes",
     "spanning_tree",
     "to_text",

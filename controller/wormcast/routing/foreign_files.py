@@ -14,11 +14,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-_NODE = re.compile(r'^(Switch|Ca|Hca)\s+\d+\s+"([^"]+)"\s*(?:#\s*"([^"]*)"(.*))?$')
+_NODE = re.compile(r'^(Switch|Ca|Hca|Rt|Router)\s+\d+\s+"([^"]+)"\s*(?:#\s*"([^"]*)"(.*))?$')
 _PORT = re.compile(r'^\[(\d+)\](?:\([0-9a-fA-F]+\))?\s*"[^"]+"\[\d+\][^#]*#\s*lid (\d+) lmc (\d+)')
+_ROW = re.compile(r"^\s*(SW|CA|RT)\s+(\d+)\s+(\d+)\s+0x([0-9a-fA-F]{16})\b.*?(?:\( |\s)'(.*?)'")
+"""A port in a report of ports (ibnetdiscover -p)."""
 _TABLE = re.compile(r"^(?:Unicast lids .* guid |.*dump_ucast_routes: Switch )0x([0-9a-fA-F]+)")
 _ENTRY = re.compile(r"^0x([0-9a-fA-F]+)\s+(?::\s+)?(\d+|UNREACHABLE)\b")
-_SIGNS = re.compile(r"->|→|>|;|\|")
+_SIGNS = re.compile(r"->|→|>|;|\||,")
 NO_PORT = 255
 
 Port = tuple[str, str | None]
@@ -50,10 +52,13 @@ class Network:
         self.lids: dict[int, str] = {}
         self.guids: dict[int, str] = {}
         is_net_list = any(_NODE.match(line) for line in text.splitlines())
+        is_report = any(_ROW.match(line) for line in text.splitlines())
         self._name_all(topology)
-        self._wire(topology, 1 if is_net_list else 0)
+        self._wire(topology, 1 if is_net_list or is_report else 0)
         if is_net_list:
             self._read_addresses(topology, text)
+        elif is_report:
+            self._read_report(topology, text)
 
     def _name_all(self, topology: Mapping[str, Any]) -> None:
         self._names: dict[tuple[str, int], str] = {}
@@ -94,6 +99,20 @@ class Network:
                         self._add_lids(name, int(lid[1]), int(lid[2] or 0))
             elif (match := _PORT.match(line)) and node[0] == "h":
                 self._add_lids(self._find(ids, node, match[1]), int(match[2]), int(match[3]))
+
+    def _read_report(self, topology: Mapping[str, Any], text: str) -> None:
+        """As `_read_addresses`; adapters have the GUIDs of their ports."""
+        ids = {("s", row.get("name")): row["id"] for row in topology["switches"]}
+        ids |= {("h", row.get("name")): row["id"] for row in topology["hosts"]}
+        for match in filter(None, map(_ROW.match, text.splitlines())):
+            kind, lid, port, guid, described = match.groups()
+            letter = "s" if kind == "SW" else "h"
+            if letter == "h" and " - " not in match.string:
+                continue
+            name = self._find(ids, (letter, f"0x{guid}", described), port)
+            if letter == "s":
+                self.guids[int(guid, 16)] = name
+            self._add_lids(name, int(lid), 0)
 
     def _find(self, ids: Mapping[tuple[str, str | None], int], node: tuple[str, str, str], port: str) -> str:
         """The name of a node of a net list: its description if no other has it, else its GUID."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import wormcast_planner as native
@@ -17,18 +17,29 @@ def make(spec: str) -> dict[str, Any]:
 
 
 def read(
-    text: str, *, format: str | None = None, allow_split: bool = False, hosts_per_switch: int = 0
+    text: str,
+    *,
+    format: str | None = None,
+    allow_split: bool = False,
+    hosts_per_switch: int = 0,
+    give_hosts: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """The topology in a file of any of `topology_formats()`, found out from its content if
     not given. Switches and hosts whose file calls them by a word have it as "name".
-    With `hosts_per_switch`, so many hosts are added on every switch.
+    With `hosts_per_switch`, so many hosts are added on every switch; with `give_hosts` one
+    where a file of other tools has none. `warn` is told what was left out or added.
 
     Raises `RoutingError`; its `code` is a word for what is wrong ("port-used-twice"), its
     `line` and `column` count from 1 and are None where the mistake is at no one place.
     """
-    found: dict[str, Any] = json.loads(
-        native.read_topology_file(text, format, allow_split, max(0, hosts_per_switch))
+    content, warnings = native.read_topology_file(
+        text, format, allow_split, max(0, hosts_per_switch), give_hosts
     )
+    if warn is not None:
+        for warning in warnings:
+            warn(warning)
+    found: dict[str, Any] = json.loads(content)
     return found
 
 

@@ -71,19 +71,37 @@ def plans_of(file: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mapp
 def explain(verdict: Mapping[str, Any]) -> str:
     """A verify file for people: who waits for whom."""
     lines = _free(verdict) if verdict["deadlock_free"] else _deadlock(verdict)
-    if "checked" in verdict:
+    if "model" not in verdict:
         return "\n".join([*lines, *checked_lines(verdict)]) + "\n"
-    model = verdict["model"]
+    model, left_out = verdict["model"], verdict.get("groups_left_out")
+    if left_out:
+        lines.append(
+            f"not checked: groups {', '.join(map(str, left_out))}, whose trees the controller chooses; "
+            "wormcast verify without options has them"
+        )
     assumed = f"branches {model['branching']}, buffers {model['buffers']}, forwarding {model['forwarding']}"
-    return "\n".join([*lines, assumed]) + "\n"
+    counted = [f"{number} {name}" for name, number in verdict.get("checked", {}).items()]
+    return "\n".join([*lines, assumed, *([f"checked: {', '.join(counted)}"] if counted else [])]) + "\n"
+
+
+def saw_nothing(verdict: Mapping[str, Any]) -> bool:
+    """Whether a verify file is about no route at all, so that it proves nothing."""
+    checked = verdict.get("checked")
+    if checked is None:
+        return False
+    counts = checked.values() if "model" in verdict else [checked.get("hops", 1)]
+    return not any(counts)
 
 
 def _free(verdict: Mapping[str, Any]) -> list[str]:
+    if saw_nothing(verdict):
+        what = "no route and no multicast" if "model" in verdict else "no packet that goes anywhere"
+        return [f"nothing to check: there is {what}"]
     kinds = {kind: sum(kind in entry for entry in verdict["order"]) for kind in ("from", "buffer", "turn")}
     taken = f"{kinds['from']} channels"
     taken += f", {kinds['buffer']} buffers" if kinds["buffer"] else ""
     taken += f", {kinds['turn']} turns at the root" if kinds["turn"] else ""
-    who = "packet" if "checked" in verdict else "worm"
+    who = "worm" if "model" in verdict else "packet"
     return [f"free of deadlock: every {who} takes {taken} in one order (--json shows it)"]
 
 

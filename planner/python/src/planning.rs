@@ -106,6 +106,7 @@ pub(crate) struct FabricState {
     /// The order after the bridge; None if it does not change.
     #[pyo3(get)]
     next_order: Option<String>,
+    switching: planner::Switching,
 }
 
 #[pymethods]
@@ -134,6 +135,7 @@ impl FabricState {
             drains: false,
             order: String::new(),
             next_order: None,
+            switching: planner::Switching::Packet,
         }
     }
 
@@ -170,7 +172,7 @@ impl FabricState {
     }
 
     /// The verify file of all that agents may send by the plans in force and in the steps given:
-    /// other states of the fabric, and for each whether its bridge is meant.
+    /// other states of the fabric, and for each whether its bridge is meant. Switches pass worms on as in this plan.
     #[pyo3(signature = (topology, others = Vec::new()))]
     fn verify(
         &self,
@@ -195,8 +197,10 @@ impl FabricState {
         run(py, || {
             let topology = read_topology(topology)?;
             let all: Vec<_> = all.iter().collect();
-            let graph = planner::dependencies(&topology, &switches, &all).map_err(text)?;
-            Ok(graph.check().to_json())
+            let roots: Vec<SwitchId> = self.roots.iter().copied().map(SwitchId).collect();
+            let way = (self.switching, &*roots);
+            let graph = planner::dependencies(&topology, &switches, &all, way).map_err(text)?;
+            Ok(graph.to_json())
         })
     }
 
@@ -503,6 +507,7 @@ impl Planner {
             drains: state.routes.drains,
             order: state.routes.in_force.to_json(),
             next_order: state.routes.next.map(|next| next.to_json()),
+            switching: state.switching,
         })
     }
 

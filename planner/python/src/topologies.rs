@@ -44,7 +44,7 @@ fn read_json(topology: &str, allow_split: bool) -> Result<Document, FormatError>
     let reading = Reading {
         format: Some(Format::Json),
         allow_split,
-        hosts_per_switch: 0,
+        ..Reading::default()
     };
     formats::read(topology, &reading)
 }
@@ -73,23 +73,28 @@ fn generate_topology(py: Python<'_>, spec: &str) -> PyResult<String> {
     })
 }
 
-/// A topology file in any format, as JSON. The format is found out if it is not given.
+/// A topology file in any format, as JSON, and warnings: what was left out or added. The format is found out if it is
+/// not given. `give_hosts`: every switch gets a host where a file of other tools has none.
 #[pyfunction]
-#[pyo3(signature = (content, format = None, allow_split = false, hosts_per_switch = 0))]
+#[pyo3(signature = (content, format = None, allow_split = false, hosts_per_switch = 0, give_hosts = false))]
 fn read_topology_file(
     py: Python<'_>,
     content: &str,
     format: Option<&str>,
     allow_split: bool,
     hosts_per_switch: usize,
-) -> PyResult<String> {
+    give_hosts: bool,
+) -> PyResult<(String, Vec<String>)> {
     run_placed(py, || {
         let reading = Reading {
             format: format.map(str::parse).transpose()?,
             allow_split,
             hosts_per_switch,
+            give_hosts,
         };
-        formats::write(&formats::read(content, &reading)?, Format::Json)
+        let document = formats::read(content, &reading)?;
+        let text = formats::write(&document, Format::Json)?;
+        Ok((text, document.warnings))
     })
 }
 

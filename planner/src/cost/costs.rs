@@ -192,8 +192,8 @@ impl Costs {
 
     fn torus() -> Costs {
         let by_scheme = [
-            ("m-d-torus", 206_000.0),
-            ("m-u-torus", 201_000.0),
+            ("md-torus", 206_000.0),
+            ("mu-torus", 201_000.0),
             ("u-torus", 629_000.0),
             ("s-torus", 265_000.0),
             ("circuit", 265_000.0),

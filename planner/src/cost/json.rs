@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{Channel, ChannelLoad, CostError, Costs};
-use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SwitchId};
+use wormcast_wire::{
+    HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SchemeName, SwitchId,
+};
 
 /// Longest time that is taken, 1000 s, so that sums of times stay far from overflow.
 const NS_MAX: f64 = 1e12;
@@ -224,6 +226,11 @@ impl Costs {
         };
         self.scheme_message_forward_ns.clear();
         for (scheme, time) in schemes {
+            if SchemeName::from_name(scheme).is_none() {
+                let known = SchemeName::ALL.map(SchemeName::name).join(", ");
+                let reason = format!("there is no scheme \"{scheme}\"; choices are {known}");
+                return Err(wrong(at, reason));
+            }
             let time = real(&format!("{at}.{scheme}"), time, NS_MAX)?;
             self.scheme_message_forward_ns.insert(scheme.clone(), time);
         }

@@ -223,7 +223,8 @@ pub fn check(
             }
         }
     }
-    let verdict = dependencies(network, &state.switches, &[&state.agents]).expect("ways");
+    let packet = (state.switching, &*state.roots);
+    let verdict = dependencies(network, &state.switches, &[&state.agents], packet).expect("ways");
     assert!(verdict.check().is_deadlock_free());
     for (&from, plan) in &state.agents {
         for route in plan.tree_routes.0.iter().chain(&plan.routes.0) {

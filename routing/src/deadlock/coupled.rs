@@ -35,6 +35,9 @@ pub(super) struct Tree {
     places: BTreeMap<u32, u32>,
 }
 
+/// Fewest channels of a cycle: nobody waits for itself.
+const SHORTEST: usize = 2;
+
 /// A closed chain of (channel held, worm that holds it).
 pub(super) struct Found {
     pub(super) waits: Vec<(u32, u32)>,
@@ -218,6 +221,12 @@ pub(super) fn find_cycle(
                 let shorter = |known: &Found| found.waits.len() < known.waits.len();
                 if kept.as_ref().is_none_or(shorter) {
                     *kept = Some(found);
+                }
+                if best
+                    .as_ref()
+                    .is_some_and(|best| best.waits.len() == SHORTEST)
+                {
+                    return best;
                 }
             }
         }

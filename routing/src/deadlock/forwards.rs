@@ -45,6 +45,7 @@ impl ChannelGraph<'_> {
             self.add_message(&send.route, Some(class), Some(send.class), &worm)?;
             held[self.topology.host_index(to)? as usize] = Some(send.class);
         }
+        self.count("forwards", sends.len());
         Ok(())
     }
 

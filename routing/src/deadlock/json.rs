@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Channel, Model, Resource, Verdict, Worm};
+use super::{Channel, ChannelGraph, Model, Resource, Verdict, Worm};
 
 impl Channel {
     /// `{"from":{…},"to":{…}}`; an end is a switch and its port, or a host.
@@ -76,7 +76,11 @@ impl Verdict {
     /// "cycle":[{"channel":resource,"held_by":worm}, …]}` where each worm waits for the
     /// resource of the next entry, the last for the first.
     pub fn to_json(&self) -> String {
-        let value = match self {
+        format!("{}\n", self.to_value())
+    }
+
+    fn to_value(&self) -> Value {
+        match self {
             Verdict::DeadlockFree { order, model } => {
                 let order: Vec<Value> = order.iter().map(|taken| taken.to_value()).collect();
                 json!({"deadlock_free": true, "model": model.to_value(), "order": order})
@@ -95,7 +99,16 @@ impl Verdict {
                 json!({"deadlock_free": false, "model": model.to_value(), "proven": proven,
                        "cycle": cycle})
             }
-        };
+        }
+    }
+}
+
+impl ChannelGraph<'_> {
+    /// The verify file: the verdict, with `"checked":{"routes":…,"multicasts":…}`, which says how much was looked at,
+    /// and `"forwards"` where hosts pass messages on.
+    pub fn to_json(&self) -> String {
+        let mut value = self.check().to_value();
+        value["checked"] = json!(self.added);
         format!("{value}\n")
     }
 }

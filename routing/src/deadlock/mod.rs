@@ -39,12 +39,14 @@ pub use model::{Branching, Buffers, Forwarding, Model};
 pub use multicast::TableEntry;
 pub use resource::{Channel, Resource};
 
+use std::collections::BTreeMap;
+
 use crate::digraph::Digraph;
 use crate::routes::Route;
 use crate::topology::Topology;
 use crate::updown::UpDown;
 use resource::Numbers;
-use wormcast_wire::HostId;
+use wormcast_wire::{HostId, SwitchId};
 
 /// What makes a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,6 +117,10 @@ pub struct ChannelGraph<'t> {
     model: Model,
     /// Directions and spanning tree; planned when a worm needs them.
     updown: Option<UpDown>,
+    /// Of parts whose multicasts start elsewhere than the model says.
+    roots: Vec<SwitchId>,
+    /// What was added, and how much of it.
+    added: BTreeMap<&'static str, usize>,
     worms: Vec<Worm>,
     /// For each resource, those that worms need next, and one that does.
     next: Vec<Vec<(u32, u32)>>,
@@ -130,10 +136,17 @@ impl<'t> ChannelGraph<'t> {
             numbers,
             model: model.into(),
             updown: None,
+            roots: Vec::new(),
+            added: BTreeMap::from(["routes", "multicasts"].map(|kind| (kind, 0))),
             worms: Vec::new(),
             next: vec![Vec::new(); numbers.count()],
             trees: Vec::new(),
         }
+    }
+
+    /// With [`Branching::Interrupted`], multicasts of the parts where these are start there.
+    pub fn set_roots(&mut self, roots: Vec<SwitchId>) {
+        self.roots = roots;
     }
 
     /// Adds one route, cut at its in-transit hosts.
@@ -146,7 +159,14 @@ impl<'t> ChannelGraph<'t> {
             dst: route.dst,
         };
         // The source keeps the message in its memory, the destination takes it out.
-        self.add_message(route, None, None, &worm)
+        self.add_message(route, None, None, &worm)?;
+        self.count("routes", 1);
+        Ok(())
+    }
+
+    /// So many more of a kind have been added.
+    fn count(&mut self, kind: &'static str, more: usize) {
+        *self.added.entry(kind).or_default() += more;
     }
 
     /// Looks for worms that can wait for each other.

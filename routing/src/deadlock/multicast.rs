@@ -22,6 +22,8 @@ pub struct TableEntry {
 enum Header {
     /// A TREE route.
     Tree(Vec<u8>),
+    /// Ports to each host that is reached from here.
+    Ways(Vec<Vec<u8>>),
     /// The number of a group.
     Group,
     /// Ports to the root, and from there to everybody.
@@ -55,6 +57,16 @@ impl ChannelGraph<'_> {
         let by_turns = self.model.branching == Branching::Interrupted;
         let header = Header::Tree(route.to_vec());
         self.add_multicast(src, header, &Table::new(), by_turns)
+    }
+
+    /// Adds the worm that goes these ways at once, each the ports to a host: that of the TREE route made of
+    /// them, however long it is.
+    ///
+    /// # Errors
+    /// As [`ChannelGraph::add_tree`].
+    pub fn add_ways(&mut self, src: HostId, ways: Vec<Vec<u8>>) -> Result<(), DeadlockError> {
+        let by_turns = self.model.branching == Branching::Interrupted;
+        self.add_multicast(src, Header::Ways(ways), &Table::new(), by_turns)
     }
 
     /// Adds the worm of a group that switches copy by their tables.
@@ -180,6 +192,7 @@ impl ChannelGraph<'_> {
             }
         }
         hosts.sort_unstable();
+        self.count("multicasts", 1);
         let worm = Worm::Tree { src, hosts };
         tree.belong_to(self.number(&worm));
         if !self.trees.iter_mut().any(|known| known.absorb(&tree)) {
@@ -203,6 +216,17 @@ impl ChannelGraph<'_> {
                     (branch.port, Header::Tree(branch.copy_route()))
                 };
                 Ok(branches.map(copy).collect())
+            }
+            Header::Ways(ways) => {
+                let mut onward: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
+                for (&byte, rest) in ways.iter().filter_map(|way| way.split_first()) {
+                    onward.entry(byte).or_default().push(rest.to_vec());
+                }
+                let copy = |(byte, rest)| match PortId::new(byte) {
+                    Some(port) => Ok((port, Header::Ways(rest))),
+                    None => Err(DeadlockError::NoPort { switch, byte }),
+                };
+                onward.into_iter().map(copy).collect()
             }
             Header::Group => {
                 let ports = table
@@ -272,8 +296,15 @@ impl ChannelGraph<'_> {
         if self.model.branching != Branching::Interrupted {
             return Ok(None);
         }
-        self.plan_updown()?;
         let part = self.topology.component_of(self.topology.switch_of(host));
+        let known = self.roots.iter().copied().find(|root| {
+            let at = self.topology.switch_index(*root);
+            at.is_ok_and(|at| self.topology.component_of(at) == part)
+        });
+        if known.is_some() {
+            return Ok(known);
+        }
+        self.plan_updown()?;
         let updown = self.updown.as_ref().expect("planned");
         Ok(updown.roots(self.topology).get(part as usize).copied())
     }

@@ -64,6 +64,15 @@ impl ChannelGraph<'_> {
             return;
         }
         let topology = self.topology;
+        // Pairs of hosts that the topology joins: each has a route.
+        let mut hosts = vec![0usize; topology.switch_count()];
+        for host in 0..topology.hosts().len() as u32 {
+            hosts[topology.component_of(topology.switch_of(host)) as usize] += 1;
+        }
+        let pairs = hosts
+            .into_iter()
+            .map(|hosts| hosts * hosts.saturating_sub(1));
+        self.count("routes", pairs.sum());
         let occupied: Vec<u32> = (0..topology.switch_count() as u32)
             .filter(|&switch| topology.hosts_at(switch).len() > 0)
             .collect();

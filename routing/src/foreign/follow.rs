@@ -102,6 +102,8 @@ pub(super) trait Forwarding {
     fn has_own_port(&self) -> bool {
         false
     }
+    /// Whether a switch has a table at all.
+    fn has_table(&self, switch: u32) -> bool;
     /// How many destinations of the tables belong to nobody.
     fn strangers(&self) -> usize {
         0
@@ -130,6 +132,10 @@ pub(super) struct Follower<'n> {
     lost: Vec<Lost>,
     lost_count: usize,
     destinations: usize,
+    /// Wires that packets to each destination take, counted for each.
+    hops: usize,
+    /// For each switch whether some table of it was read.
+    has_table: Vec<bool>,
     strangers: usize,
     /// For each switch and kind the last destination for which that was found.
     found: Vec<usize>,
@@ -180,6 +186,8 @@ impl<'n> Follower<'n> {
             lost: Vec::new(),
             lost_count: 0,
             destinations: 0,
+            hops: 0,
+            has_table: vec![false; network.switches() as usize],
             strangers: 0,
             found: vec![0; network.switches() as usize * 5],
         }
@@ -188,6 +196,9 @@ impl<'n> Follower<'n> {
     /// Adds what packets to all destinations hold and need.
     pub fn follow(&mut self, graph: &mut Graph, table: &impl Forwarding) {
         self.strangers += table.strangers();
+        for (switch, has) in (0..).zip(&mut self.has_table) {
+            *has |= table.has_table(switch);
+        }
         for destination in 0..table.destinations() {
             let end = table.end(destination);
             if self.ends == Ends::Hosts && end.is_some_and(|end| self.network.is_switch(end)) {
@@ -230,13 +241,28 @@ impl<'n> Follower<'n> {
         hosts.iter().copied().find(sends).or(itself.filter(sends))
     }
 
+    /// Destinations that were followed.
+    pub fn destinations(&self) -> usize {
+        self.destinations
+    }
+
+    /// Whether no packet goes anywhere, and none is lost: nothing has been checked.
+    pub fn saw_nothing(&self) -> bool {
+        self.hops == 0 && self.lost_count == 0
+    }
+
     pub fn finish(self, graph: Graph) -> Verdict {
         let hosts = self.network.nodes().len() - self.network.switches() as usize;
         let mut checked = vec![
             ("switches", self.network.switches() as usize),
             ("hosts", hosts),
             ("destinations", self.destinations),
+            ("hops", self.hops),
         ];
+        let without = self.has_table.iter().filter(|has| !**has).count();
+        if without > 0 {
+            checked.push(("switches_without_table", without));
+        }
         if self.strangers > 0 {
             checked.push(("unknown_destinations", self.strangers));
         }
@@ -244,6 +270,7 @@ impl<'n> Follower<'n> {
             checked,
             lost: self.lost,
             lost_count: self.lost_count,
+            warnings: self.network.warnings.clone(),
             ..graph.check()
         }
     }
@@ -276,6 +303,7 @@ impl<'n> Follower<'n> {
                 }
                 continue;
             }
+            self.hops += 1;
             let to = self.network.wires()[wire as usize].to;
             if self.network.is_switch(to) {
                 self.on_way[wire as usize] = true;

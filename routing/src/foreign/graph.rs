@@ -55,6 +55,8 @@ pub struct Verdict {
     pub lost: Vec<Lost>,
     /// How many were found.
     pub lost_count: usize,
+    /// What the topology's file has that was left out.
+    pub warnings: Vec<String>,
 }
 
 /// Channels by number, and for each those that packets need next, with one that does.
@@ -124,6 +126,7 @@ impl Graph {
             checked: Vec::new(),
             lost: Vec::new(),
             lost_count: 0,
+            warnings: Vec::new(),
         };
         if let Some(order) = graph.topological_order() {
             let channel = |number: u32| self.channels[number as usize].clone();

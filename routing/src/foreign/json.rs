@@ -84,6 +84,9 @@ impl Verdict {
         let lost: Vec<Value> = self.lost.iter().map(Lost::to_value).collect();
         let mut value = json!({"deadlock_free": self.is_deadlock_free(), "checked": checked,
                                "lost": lost, "lost_count": self.lost_count});
+        if !self.warnings.is_empty() {
+            value["warnings"] = json!(self.warnings);
+        }
         if self.is_deadlock_free() {
             value["order"] = self.order.iter().map(Channel::to_value).collect();
         } else {

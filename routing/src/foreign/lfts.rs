@@ -17,7 +17,7 @@ const LID_MAX: u16 = 0xBFFF;
 const PORT_MAX: u16 = 254;
 /// In a table: no entry.
 const NO_PORT: u16 = 255;
-/// Lines that say nothing about a LID begin with one of these words.
+/// Lines above columns begin with one of these words and have no digits.
 const HEADINGS: [&str; 3] = ["Lid", "Port", "LID"];
 
 /// The tables of all switches.
@@ -196,6 +196,10 @@ impl Forwarding for Tables<'_> {
         true
     }
 
+    fn has_table(&self, switch: u32) -> bool {
+        self.ports[switch as usize].is_some()
+    }
+
     fn strangers(&self) -> usize {
         self.strangers.len()
     }
@@ -242,18 +246,18 @@ fn read_line(text: &str, offset: usize, line: &str) -> Result<Line, FormatError>
     let is_count = body.ends_with("lids dumped") && first.parse::<u32>().is_ok();
     // dump_lfts ends with a warning that dump_fts has taken its place.
     let is_warning = body.starts_with("*** WARNING ***");
-    if is_warning
-        || is_count
-        || body.is_empty()
-        || body.starts_with('#')
-        || HEADINGS.contains(&first)
-    {
+    if is_warning || is_count || body.is_empty() || body.starts_with('#') || is_heading(body) {
         return Ok(Line::Nothing);
     }
     fail(format!(
         "\"{first}\" begins no line of a forwarding table; lines are Unicast lids … guid 0x…, and \
          a LID and a port, as in 0x0004 003"
     ))
+}
+
+fn is_heading(line: &str) -> bool {
+    HEADINGS.iter().any(|word| line.starts_with(word))
+        && !line.contains(|c: char| c.is_ascii_digit())
 }
 
 /// `0x0002 003 : (…)`, `0x0002 003 # …`, `0x0002 : 003  : 01   : yes` or `0x0002 : UNREACHABLE`.

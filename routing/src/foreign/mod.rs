@@ -79,6 +79,19 @@ pub fn verify_tables(
             follower.follow(&mut graph, &table);
         }
     }
+    if follower.saw_nothing() {
+        let whose = match ends {
+            Ends::Hosts => "of a host",
+            Ends::All => "of a host or a switch",
+        };
+        let reason = format!(
+            "no packet {whose} goes anywhere by these tables, so there is nothing to check; they have entries for \
+             {} destinations",
+            follower.destinations()
+        );
+        let error = FormatError::new("nothing-to-check", reason);
+        return Err(ForeignError::of(0, error));
+    }
     Ok(follower.finish(graph))
 }
 

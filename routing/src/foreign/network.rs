@@ -45,6 +45,8 @@ pub struct Network {
     hosts_at: Vec<Vec<u32>>,
     addresses: Option<BTreeMap<u16, u32>>,
     guids: BTreeMap<u64, u32>,
+    /// What its file has that was left out.
+    pub warnings: Vec<String>,
 }
 
 impl Network {
@@ -77,6 +79,7 @@ impl Network {
             hosts_at: vec![Vec::new(); switches.len()],
             addresses: None,
             guids: BTreeMap::new(),
+            warnings: document.warnings.clone(),
         };
         for switch in switches {
             network.name(document.names.switches.get(&switch.id), "s", switch.id.0);

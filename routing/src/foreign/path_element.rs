@@ -16,7 +16,7 @@ pub(super) struct Element<'a> {
 }
 
 /// Signs that stand between elements; where one is there, spaces are parts of names.
-const SIGNS: [&str; 5] = ["->", "→", ">", ";", "|"];
+const SIGNS: [&str; 6] = ["->", "→", ">", ";", "|", ","];
 
 /// The elements of a field, or the place and reason of the first mistake.
 pub(super) fn elements<'a>(
@@ -57,6 +57,58 @@ fn split_at_signs(field: &str) -> Vec<(&str, usize)> {
     }
 }
 
+/// What a path may look like, for refusals.
+const SEPARATORS: &str = "nodes stand between spaces, or between ->, →, >, ;, | or commas";
+
+/// Whether it begins and ends as a name does. Brackets, quotes and other signs are of some notation that is not
+/// known here: taken for parts of names they would hide that two names are of one node.
+fn is_plain_name(piece: &str) -> bool {
+    let is_plain = |character: char| character.is_alphanumeric() || character == '_';
+    piece.starts_with(is_plain) && piece.ends_with(is_plain)
+}
+
+/// Why a path without a network is perhaps of more nodes than were read: it has one element alone, with signs in it,
+/// or is written as links, each with the node that the last one ends at.
+pub(super) fn doubt(path: &[Element<'_>]) -> Option<(usize, String)> {
+    let sign = |character: char| !character.is_alphanumeric();
+    if let [only] = path
+        && only.node.contains(sign)
+    {
+        let node = only.node;
+        let reason = format!(
+            "\"{node}\" may be one node or several: {SEPARATORS}; if it is one, name the ends too, as in h0 {node} h1, \
+             or give --topology"
+        );
+        return Some((only.offset, reason));
+    }
+    path.windows(2).find_map(|pair| {
+        let ((a, b), (c, d)) = (pair[0].node.split_once(sign)?, pair[1].node.split_once(sign)?);
+        let is_chain = b == c && ![a, b, d].iter().any(|part| part.contains(sign));
+        is_chain.then(|| {
+            let reason = format!(
+                "\"{}\" and \"{}\" look like links that meet at {b}; a path names nodes: {SEPARATORS}",
+                pair[0].node, pair[1].node
+            );
+            (pair[0].offset, reason)
+        })
+    })
+}
+
+/// The nodes that a name would be of if a sign in it stood between them, all of which are known; none if there is
+/// no such sign.
+pub(super) fn parts(name: &str, is_known: impl Fn(&str) -> bool) -> Option<Vec<&str>> {
+    let mut signs: Vec<char> = name
+        .chars()
+        .filter(|sign| !sign.is_alphanumeric())
+        .collect();
+    signs.sort_unstable();
+    signs.dedup();
+    signs.into_iter().find_map(|sign| {
+        let parts: Vec<&str> = name.split(sign).map(str::trim).collect();
+        parts.iter().all(|part| is_known(part)).then_some(parts)
+    })
+}
+
 fn element<'a>(
     piece: &'a str,
     offset: usize,
@@ -88,6 +140,13 @@ fn element<'a>(
         if part == Some("") {
             let reason = format!(
                 "\"{piece}\" has no {what}; it is written as node:port@channel, as in s1:3@0"
+            );
+            return Err((offset, reason));
+        }
+        if let Some(part) = part.filter(|part| network.is_none() && !is_plain_name(part)) {
+            let reason = format!(
+                "\"{part}\" is not read as a {what}: {SEPARATORS}; without --topology a name begins and ends with a \
+                 letter, a digit or _"
             );
             return Err((offset, reason));
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::ForeignError;
 use super::graph::{Channel, Graph, Packet, Verdict};
 use super::network::Network;
-use super::path_element::{Element, elements, known};
+use super::path_element::{Element, doubt, elements, known, parts};
 use super::rows::{Field, Row, Rows};
 use super::syntax;
 use crate::formats::FormatError;
@@ -56,6 +56,9 @@ struct Paths<'a> {
     /// Whether the file tells virtual channels apart.
     any_vc: bool,
     rows: usize,
+    hops: usize,
+    /// Where each name is used first: as a node, or as a port.
+    used: BTreeMap<String, usize>,
 }
 
 impl<'a> Paths<'a> {
@@ -70,6 +73,8 @@ impl<'a> Paths<'a> {
             has_port: BTreeMap::new(),
             any_vc: false,
             rows: 0,
+            hops: 0,
+            used: BTreeMap::new(),
         }
     }
 
@@ -101,8 +106,25 @@ impl<'a> Paths<'a> {
                 self.text.len(),
                 "no path follows the first row".to_owned(),
             )),
-            _ => Ok(()),
+            _ => self.refuse_joined(),
         }
+    }
+
+    /// Refuses a name that is those of other nodes with a sign between them. Without a network nobody knows whether
+    /// it is one node.
+    fn refuse_joined(&self) -> Result<(), FormatError> {
+        for (name, &offset) in &self.used {
+            let Some(parts) = parts(name, |part| self.used.contains_key(part)) else {
+                continue;
+            };
+            let reason = format!(
+                "\"{name}\" may be one node, or {}, which are nodes elsewhere in this file; write spaces, -> or ; \
+                 between nodes, or give --topology",
+                parts.join(" and ")
+            );
+            return Err(syntax(self.text, offset, reason));
+        }
+        Ok(())
     }
 
     fn columns(&self, head: &Row<'_>) -> Result<Columns, FormatError> {
@@ -163,6 +185,11 @@ impl<'a> Paths<'a> {
             Ok(path) => path,
             Err((offset, reason)) => return fail(field, offset, reason),
         };
+        if network.is_none()
+            && let Some((offset, reason)) = doubt(&path)
+        {
+            return fail(field, offset, reason);
+        }
         let end = |column: Option<usize>| {
             let field = column.map(|column| &row.fields[column])?;
             let name = field.text.trim();
@@ -206,6 +233,16 @@ impl<'a> Paths<'a> {
             key: None,
             line: Some(row.line),
         };
+        if network.is_none() {
+            for element in &path {
+                for name in [Some(element.node), element.port].into_iter().flatten() {
+                    if !self.used.contains_key(name) {
+                        self.used.insert(name.to_owned(), field.offset);
+                    }
+                }
+            }
+        }
+        self.hops += path.len() - 1;
         let mut held = None;
         for pair in path.windows(2) {
             let channel = match self.channel(pair[0], pair[1], vc, row.line) {
@@ -324,10 +361,13 @@ impl<'a> Paths<'a> {
         }
         let checked = vec![
             ("paths", self.rows),
+            ("hops", self.hops),
             ("channels", self.graph.channels.len()),
         ];
+        let warnings = self.network.map(|network| network.warnings.clone());
         Verdict {
             checked,
+            warnings: warnings.unwrap_or_default(),
             ..self.graph.check()
         }
     }

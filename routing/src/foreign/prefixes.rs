@@ -328,6 +328,10 @@ impl Forwarding for Table {
     fn never_back(&self) -> bool {
         self.never_back
     }
+
+    fn has_table(&self, switch: u32) -> bool {
+        self.choices.contains_key(&switch)
+    }
 }
 
 #[cfg(test)]

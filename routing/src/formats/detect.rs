@@ -2,6 +2,7 @@
 
 use super::Format;
 use super::infiniband_lines::is_net_list_line;
+use super::infiniband_ports::is_row;
 use super::place::lines;
 
 /// By the first character for JSON and GraphML, by its lines for a net list; an edge list
@@ -13,7 +14,7 @@ pub(super) fn detect(text: &str) -> Format {
         Some(b'<') => return Format::Graphml,
         _ => {}
     }
-    if lines(text).any(|line| is_net_list_line(line.text)) {
+    if lines(text).any(|line| is_net_list_line(line.text) || is_row(line.text)) {
         return Format::Ibnetdiscover;
     }
     Format::Edges

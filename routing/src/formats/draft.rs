@@ -46,12 +46,27 @@ pub(super) struct Draft {
     pub grid: Option<Grid>,
     pub names: Names,
     pub kind: Option<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Draft {
+    /// Says what was left out or added, and where.
+    pub fn warn(&mut self, text: &str, offset: usize, reason: &str) {
+        let Place { line, column } = Place::of_offset(text, offset);
+        self.warnings
+            .push(format!("line {line}, column {column}: {reason}"));
+    }
+
     /// Hosts added, ports given out, all checked.
     pub fn finish(mut self, text: &str, reading: &Reading) -> Result<Document, FormatError> {
-        self.add_hosts(reading.hosts_per_switch)?;
+        let mut hosts_per_switch = reading.hosts_per_switch;
+        if reading.give_hosts && hosts_per_switch == 0 && self.hosts.is_empty() {
+            hosts_per_switch = 1;
+            let reason = "it has no hosts, so every switch was given one; `wormcast topo convert \
+                          --hosts-per-switch` writes a file with more";
+            self.warnings.push(reason.to_owned());
+        }
+        self.add_hosts(hosts_per_switch)?;
         let parts = self.assign_ports()?;
         let checked = match reading.allow_split {
             true => Topology::new_split(parts),
@@ -65,6 +80,7 @@ impl Draft {
             topology,
             names: self.names,
             kind: self.kind,
+            warnings: self.warnings,
         })
     }
 

@@ -1,8 +1,8 @@
-//! GraphML (Brandes et al., GraphML Primer, graphml.graphdrawing.org): an undirected graph
-//! of switches and hosts.
+//! GraphML (Brandes et al., GraphML Primer, graphml.graphdrawing.org): a graph of switches and
+//! hosts; what its edges and arcs stand for says `graphml_arcs.rs`.
 //!
 //! Attributes (`<data>`, found by `attr.name`): of nodes `kind` (switch or host; switch if
-//! not given), `ports` and `name` (or `label`); of edges `source_port` and `target_port`
+//! not given), `ports` and `name` (or `label`, or the `y:NodeLabel` of yEd); of edges `source_port` and `target_port`
 //! (or the XML attributes `sourceport`, `targetport`); of the graph `grid` and `kind` as in
 //! edge lists. A host has one edge, to a switch. Ports that are not given are the lowest
 //! free ones, hosts first. So a plain graph is one of switches alone.
@@ -18,23 +18,11 @@ use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };
 
-use super::graphml_parse::{Edge, Graph, Node, parse};
+use super::graphml_arcs::to_links;
+use super::graphml_parse::{DRAWN_LABEL, Edge, Graph, Node, parse};
 
 pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
-    let graph = parse(text)?;
-    let mut draft = Draft {
-        kind: graph.data.get("kind").map(|(kind, _)| kind.clone()),
-        ..Draft::default()
-    };
-    if let Some((grid, offset)) = graph.data.get("grid") {
-        let words: Vec<&str> = grid.split_whitespace().collect();
-        draft.grid = Some(parse_grid(&words).ok_or_else(|| {
-            let reason = format!("\"{grid}\" is not a grid such as 4x4 wraps");
-            FormatError::at(text, *offset, "wrong-type", reason)
-        })?);
-    }
-    let mut switches = BTreeMap::new();
-    let mut hosts = BTreeMap::new();
+    let mut graph = parse(text)?;
     for (word, node) in &graph.nodes {
         let is_host = node.kind(text)?;
         if let Some(again) = node.again {
@@ -46,12 +34,33 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
             let reason = format!("node \"{word}\" is given twice");
             return Err(FormatError::at(text, again, code, reason));
         }
+    }
+    graph.check_edges(text)?;
+    let left_out = to_links(&mut graph);
+    let mut draft = Draft {
+        kind: graph.data.get("kind").map(|(kind, _)| kind.clone()),
+        ..Draft::default()
+    };
+    for (offset, reason) in left_out {
+        draft.warn(text, offset, &reason);
+    }
+    if let Some((grid, offset)) = graph.data.get("grid") {
+        let words: Vec<&str> = grid.split_whitespace().collect();
+        draft.grid = Some(parse_grid(&words).ok_or_else(|| {
+            let reason = format!("\"{grid}\" is not a grid such as 4x4 wraps");
+            FormatError::at(text, *offset, "wrong-type", reason)
+        })?);
+    }
+    let mut switches = BTreeMap::new();
+    let mut hosts = BTreeMap::new();
+    for (word, node) in &graph.nodes {
+        let is_host = node.kind(text)?;
         match is_host {
             true => hosts.insert(word.as_str(), node),
             false => switches.insert(word.as_str(), node),
         };
     }
-    graph.check_edges(text)?;
+    let edges_of = graph.edges_of();
     let words = Words {
         text,
         switch_ids: ids(&switches, SWITCH_ID_MAX)?,
@@ -69,7 +78,8 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
     }
     for (word, node) in &hosts {
         let id = HostId(words.host_ids[word] as u16);
-        let (switch, port) = words.host_place(&graph, word, node)?;
+        let own = edges_of.get(word).map_or(&[][..], Vec::as_slice);
+        let (switch, port) = words.host_place(&graph, own, word, node)?;
         draft.hosts.push(DraftHost {
             id,
             switch,
@@ -134,10 +144,10 @@ impl Words<'_> {
     fn host_place(
         &self,
         graph: &Graph,
+        own: &[usize],
         word: &str,
         node: &Node,
     ) -> Result<(SwitchId, Option<PortId>), FormatError> {
-        let own: &[usize] = graph.edges_of.get(word).map_or(&[], Vec::as_slice);
         let [edge] = own else {
             let reason = format!(
                 "host \"{word}\" has {} edges; it needs 1, to a switch",
@@ -232,7 +242,9 @@ impl Node {
 
     /// What it is called, if that says more than its id.
     fn name(&self, word: &str, prefix: &str, id: u16) -> Option<String> {
-        let given = self.data.get("name").or_else(|| self.data.get("label"));
+        let given = ["name", "label", DRAWN_LABEL].into_iter();
+        let given = given.filter_map(|name| self.data.get(name));
+        let given = given.into_iter().find(|(name, _)| !name.trim().is_empty());
         let plain = [id.to_string(), format!("{prefix}{id}")];
         match given {
             Some((name, _)) => Some(name.clone()),

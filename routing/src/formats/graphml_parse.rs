@@ -21,6 +21,8 @@ pub(super) struct Node {
 pub(super) struct Edge {
     pub source: String,
     pub target: String,
+    /// Whether it is an arc of a directed graph.
+    pub directed: bool,
     pub data: Data,
     pub offset: usize,
 }
@@ -29,10 +31,11 @@ pub(super) struct Edge {
 pub(super) struct Graph {
     pub nodes: BTreeMap<String, Node>,
     pub edges: Vec<Edge>,
-    /// Indices of the edges of every node that has some.
-    pub edges_of: BTreeMap<String, Vec<usize>>,
     pub data: Data,
 }
+
+/// The attribute under which the label is kept that yEd draws a node with.
+pub(super) const DRAWN_LABEL: &str = "y:NodeLabel";
 
 /// What the data that follow belong to.
 enum Owner {
@@ -48,9 +51,13 @@ struct Parser<'t> {
     keys: BTreeMap<String, String>,
     graph: Graph,
     graphs: usize,
+    /// Whether edges are directed that do not say.
+    directed: bool,
     owner: Owner,
     /// Name of the attribute being read, its text so far, where it started.
     value: Option<(String, String, usize)>,
+    /// The same of the label of a drawing, which stands in an attribute.
+    label: Option<(String, usize)>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Graph, FormatError> {
@@ -60,8 +67,10 @@ pub(super) fn parse(text: &str) -> Result<Graph, FormatError> {
         keys: BTreeMap::new(),
         graph: Graph::default(),
         graphs: 0,
+        directed: false,
         owner: Owner::Nothing,
         value: None,
+        label: None,
     };
     let mut depth = 0usize;
     loop {
@@ -143,18 +152,13 @@ impl Parser<'_> {
             }
             "graph" => {
                 self.graphs += 1;
-                let directed = attributes
-                    .get("edgedefault")
-                    .is_some_and(|kind| kind == "directed");
-                if directed || self.graphs > 1 {
-                    let reason = match directed {
-                        true => {
-                            "the graph is directed; links lead both ways, so it must be undirected"
-                        }
-                        false => "there is a second graph; only one is supported",
-                    };
+                if self.graphs > 1 {
+                    let reason = "there is a second graph; only one is supported";
                     return Err(self.error(offset, "unsupported", reason.into()));
                 }
+                self.directed = attributes
+                    .get("edgedefault")
+                    .is_some_and(|kind| kind == "directed");
                 self.owner = Owner::Graph;
             }
             "node" => {
@@ -173,13 +177,10 @@ impl Parser<'_> {
             }
             "edge" => {
                 let (source, target) = (needed("source")?, needed("target")?);
-                if attributes
-                    .get("directed")
-                    .is_some_and(|directed| directed == "true")
-                {
-                    let reason = "the edge is directed; links lead both ways";
-                    return Err(self.error(offset, "unsupported", reason.into()));
-                }
+                let directed = match attributes.get("directed") {
+                    Some(said) => said == "true",
+                    None => self.directed,
+                };
                 let mut data = Data::new();
                 for (attribute, field) in
                     [("sourceport", "source_port"), ("targetport", "target_port")]
@@ -187,17 +188,10 @@ impl Parser<'_> {
                     let port = attributes.get(attribute);
                     data.extend(port.map(|port| (field.to_owned(), (port.clone(), offset))));
                 }
-                let edge = self.graph.edges.len();
-                for end in [&source, &target] {
-                    self.graph
-                        .edges_of
-                        .entry(end.clone())
-                        .or_default()
-                        .push(edge);
-                }
                 self.graph.edges.push(Edge {
                     source,
                     target,
+                    directed,
                     data,
                     offset,
                 });
@@ -212,12 +206,16 @@ impl Parser<'_> {
                 let name = self.keys.get(&key).cloned().unwrap_or(key);
                 self.value = Some((name, String::new(), offset));
             }
+            "NodeLabel" => self.label = Some((String::new(), offset)),
             _ => {}
         }
         Ok(())
     }
 
     fn add_text(&mut self, part: &str) {
+        if let Some((text, _)) = &mut self.label {
+            text.push_str(part);
+        }
         if let Some((_, text, _)) = &mut self.value {
             text.push_str(part);
         }
@@ -227,6 +225,17 @@ impl Parser<'_> {
         match name {
             "node" | "edge" => self.owner = Owner::Graph,
             "graph" => self.owner = Owner::Nothing,
+            "NodeLabel" => {
+                let (Some((text, offset)), Owner::Node(id)) = (self.label.take(), &self.owner)
+                else {
+                    return;
+                };
+                let words: Vec<&str> = text.split_whitespace().collect();
+                if let (Some(node), false) = (self.graph.nodes.get_mut(id), words.is_empty()) {
+                    let label = node.data.entry(DRAWN_LABEL.to_owned());
+                    label.or_insert((words.join(" "), offset));
+                }
+            }
             "data" => {
                 let Some((name, text, offset)) = self.value.take() else {
                     return;
@@ -251,6 +260,17 @@ impl Parser<'_> {
 }
 
 impl Graph {
+    /// Indices of the edges of every node that has some.
+    pub fn edges_of(&self) -> BTreeMap<&str, Vec<usize>> {
+        let mut edges_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, edge) in self.edges.iter().enumerate() {
+            for end in [&edge.source, &edge.target] {
+                edges_of.entry(end).or_default().push(number);
+            }
+        }
+        edges_of
+    }
+
     /// Edges join nodes that there are; nodes may come after them.
     pub fn check_edges(&self, text: &str) -> Result<(), FormatError> {
         for edge in &self.edges {

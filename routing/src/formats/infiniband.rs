@@ -1,13 +1,15 @@
-//! Net lists of InfiniBand: what ibsim reads and ibnetdiscover prints. A node has a header
-//! line, `Switch 36 "S-0002c90200412345"  # "leaf 1" …`, and a line for each port that
-//! is connected, `[1](guid) "H-…"[1](guid)  # …`.
+//! Net lists of InfiniBand: what ibsim reads and ibnetdiscover prints, also with -g. A node has
+//! a header line, `Switch 36 "S-0002c90200412345"  # "leaf 1" …`, and a line for each port that
+//! is connected, `[1](guid) "H-…"[1](guid)  # …`. What it prints with -p has a line for each
+//! port: see `infiniband_ports.rs`.
 //!
 //! InfiniBand's port p + 1 is our port p; its port 0 is the switch itself. A channel
-//! adapter is a host for each of its ports that is connected. The GUIDs we write hold the
+//! adapter is a host for each of its ports that is connected; so is a router, but one that
+//! re-injects nothing. A cable from a node to itself is used for nothing. The GUIDs we write hold the
 //! id: 57430001 (switches) or 57430002 (hosts), then the id shifted left by 8, which
 //! leaves room for the GUIDs of ports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::FormatError;
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
@@ -15,6 +17,7 @@ use super::numbering::number;
 use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 
 use super::infiniband_lines::{Entry, Kind, Lid, PortLine, UNICAST_LIDS, entries};
+use super::infiniband_ports;
 
 pub(super) const SWITCH_GUIDS: u64 = 0x5743_0001_0000_0000;
 pub(super) const HOST_GUIDS: u64 = 0x5743_0002_0000_0000;
@@ -37,12 +40,21 @@ pub enum Owner {
     Host(HostId),
 }
 
+#[derive(Clone, Copy)]
 struct Node<'a> {
     kind: Kind,
     ports: u16,
     description: Option<&'a str>,
     lid: Option<Lid>,
     offset: usize,
+}
+
+impl Node<'_> {
+    /// Whether both say the same.
+    fn is_as(&self, other: &Node<'_>) -> bool {
+        (self.kind, self.ports, self.description, self.lid)
+            == (other.kind, other.ports, other.description, other.lid)
+    }
 }
 
 /// A port of a node.
@@ -56,6 +68,12 @@ struct NetList<'a> {
     peers: BTreeMap<NodePort<'a>, (NodePort<'a>, usize)>,
     /// Addresses of the ports of adapters.
     lids: BTreeMap<NodePort<'a>, Lid>,
+    /// Ports on which a cable leads back to the same node, the lower first, and where that is said.
+    loops: BTreeMap<(NodePort<'a>, NodePort<'a>), usize>,
+    /// Whether nodes are grouped by chassis, so that some come several times.
+    grouped: bool,
+    /// Whether it is a report of ports (`ibnetdiscover -p`): adapters have the names of their ports.
+    by_ports: bool,
 }
 
 /// What is wired to what, and the addresses.
@@ -65,11 +83,22 @@ pub(super) fn read(text: &str) -> Result<(Draft, Addresses), FormatError> {
         nodes: BTreeMap::new(),
         peers: BTreeMap::new(),
         lids: BTreeMap::new(),
+        loops: BTreeMap::new(),
+        grouped: false,
+        by_ports: infiniband_ports::is_report(text),
     };
     let mut at = None;
     let mut port_lines = Vec::new();
-    for entry in entries(text) {
+    let entries: Vec<_> = match net.by_ports {
+        true => infiniband_ports::entries(text)?
+            .into_iter()
+            .map(Ok)
+            .collect(),
+        false => entries(text).collect(),
+    };
+    for entry in entries {
         match entry? {
+            Entry::Chassis => net.grouped = true,
             Entry::Node {
                 name,
                 kind,
@@ -116,10 +145,12 @@ impl<'a> NetList<'a> {
             let reason = format!("{ports} ports are outside 1 to {SWITCH_PORTS_MAX}");
             return Err(self.error(offset, "outside-bounds", reason));
         }
-        if self.nodes.insert(name, node).is_some() {
+        if let Some(known) = self.nodes.insert(name, node)
+            && !(self.grouped && known.is_as(&node))
+        {
             let code = match kind {
                 Kind::Switch => "duplicate-switch",
-                Kind::Adapter => "duplicate-host",
+                Kind::Adapter | Kind::Router => "duplicate-host",
             };
             return Err(self.error(offset, code, format!("\"{name}\" is given twice")));
         }
@@ -147,18 +178,21 @@ impl<'a> NetList<'a> {
                 return Err(self.error(line.offset, "port-outside-switch", reason));
             }
         }
-        if self.nodes[node].kind == Kind::Adapter && self.nodes[line.remote].kind == Kind::Adapter {
+        if node == line.remote {
+            let ends = (from.min(to), from.max(to));
+            self.loops.entry(ends).or_insert(line.offset);
+            return Ok(());
+        }
+        let is_switch = |name| self.nodes[name].kind == Kind::Switch;
+        if !is_switch(node) && !is_switch(line.remote) {
             let reason = format!(
                 "adapters \"{node}\" and \"{}\" are linked; hosts hang on switches",
                 to.0
             );
             return Err(self.error(line.offset, "unsupported", reason));
         }
-        if node == line.remote {
-            let reason = format!("\"{node}\" is linked to itself");
-            return Err(self.error(line.offset, "link-to-itself", reason));
-        }
-        if self.peers.insert(from, (to, line.offset)).is_some() {
+        let known = self.peers.insert(from, (to, line.offset));
+        if known.is_some_and(|(known, _)| !self.grouped || known != to) {
             let reason = format!("port {} of \"{node}\" is used twice", line.port);
             return Err(self.error(line.offset, "port-used-twice", reason));
         }
@@ -182,6 +216,10 @@ impl<'a> NetList<'a> {
                     );
                     return Err(self.error(offset, "links-disagree", reason));
                 }
+                None if self.is_looped(to) => {
+                    let reason = format!("port {} of \"{}\" is used twice", to.1, to.0);
+                    return Err(self.error(offset, "port-used-twice", reason));
+                }
                 None => {
                     if back.insert(to, (from, offset)).is_some() {
                         let reason = format!("port {} of \"{}\" is used twice", to.1, to.0);
@@ -194,21 +232,49 @@ impl<'a> NetList<'a> {
         Ok(())
     }
 
-    fn names(&self, kind: Kind) -> impl Iterator<Item = &'a str> + '_ {
-        let of_kind =
-            move |(name, node): (&&'a str, &Node<'a>)| (node.kind == kind).then_some(*name);
-        self.nodes.iter().filter_map(of_kind)
+    /// Whether a cable leads from a port back to its own node.
+    fn is_looped(&self, port: NodePort<'a>) -> bool {
+        self.loops
+            .keys()
+            .any(|(one, other)| *one == port || *other == port)
+    }
+
+    /// Switches, or all others.
+    fn names(&self, switches: bool) -> impl Iterator<Item = &'a str> + '_ {
+        let is_one = move |(name, node): (&&'a str, &Node<'a>)| {
+            ((node.kind == Kind::Switch) == switches).then_some(*name)
+        };
+        self.nodes.iter().filter_map(is_one)
+    }
+
+    /// Says of cables from a node to itself that they are left out.
+    fn warn_of_loops(&self, draft: &mut Draft) -> Result<(), FormatError> {
+        for (&((name, port), (_, other)), &offset) in &self.loops {
+            for end in [(name, port), (name, other)] {
+                if self.peers.contains_key(&end) {
+                    let reason = format!("port {} of \"{name}\" is used twice", end.1);
+                    return Err(self.error(offset, "port-used-twice", reason));
+                }
+            }
+            let called = self.nodes[name].description.unwrap_or(name);
+            let reason = format!(
+                "a cable leads from port {port} of \"{called}\" to its own port {other}; it is left out"
+            );
+            draft.warn(self.text, offset, &reason);
+        }
+        Ok(())
     }
 
     fn into_draft(self) -> Result<(Draft, Addresses), FormatError> {
-        let switches: Vec<&str> = self.names(Kind::Switch).collect();
-        let switch_ids = match guid_ids(&switches, SWITCH_GUIDS, SWITCH_ID_MAX) {
+        let switches: Vec<&str> = self.names(true).collect();
+        let switch_ids = match guid_ids(&switches, SWITCH_GUIDS, SWITCH_ID_MAX, 0) {
             Some(ids) => ids,
             None => number(&switches, SWITCH_ID_MAX),
         };
         let switch_id = |name: &str| SwitchId(switch_ids[name] as u16);
         let mut draft = Draft::default();
         let mut addresses = Addresses::default();
+        self.warn_of_loops(&mut draft)?;
         if switches.len() > usize::from(SWITCH_ID_MAX) + 1 {
             let reason = format!("{} switches are more than there are ids", switches.len());
             return Err(FormatError::new("too-many-switches", reason));
@@ -280,7 +346,7 @@ impl<'a> NetList<'a> {
         described: &BTreeMap<&str, &str>,
         switch_id: impl Fn(&str) -> SwitchId,
     ) -> Result<(), FormatError> {
-        let adapters: Vec<&str> = self.names(Kind::Adapter).collect();
+        let adapters: Vec<&str> = self.names(false).collect();
         let ports_of = |name| self.peers.range((name, 0)..=(name, u8::MAX));
         for &name in &adapters {
             if ports_of(name).next().is_none() {
@@ -290,16 +356,24 @@ impl<'a> NetList<'a> {
         }
         let single = adapters.iter().all(|name| ports_of(*name).count() == 1);
         // Adapters with several ports are numbered port by port.
-        let ours = guid_ids(&adapters, HOST_GUIDS, HOST_ID_MAX).filter(|_| single);
+        let of_port = u64::from(self.by_ports);
+        let ours = guid_ids(&adapters, HOST_GUIDS, HOST_ID_MAX, of_port).filter(|_| single);
         let ids = ours.unwrap_or_else(|| match single {
             true => number(&adapters, HOST_ID_MAX),
             false => in_order(&adapters),
         });
+        // Ports of one adapter that have names of their own.
+        let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (&name, description) in described.iter().filter(|(name, _)| ids.contains_key(*name)) {
+            owners.entry(description).or_default().push(name);
+        }
+        let shared = owners.into_values().filter(|names| names.len() > 1);
+        let shared: BTreeSet<&str> = shared.flatten().collect();
         let mut in_order = adapters;
         in_order.sort_by_key(|name| ids[name]);
         let mut next = 0;
         for name in in_order {
-            let several = ports_of(name).count() > 1;
+            let several = ports_of(name).count() > 1 || shared.contains(name);
             for (&(_, port), &((switch, switch_port), _)) in ports_of(name) {
                 let id = if single { ids[name] } else { next };
                 next += 1;
@@ -312,7 +386,7 @@ impl<'a> NetList<'a> {
                     id: HostId(id),
                     switch: switch_id(switch),
                     port: PortId::new(switch_port - 1),
-                    transit: true,
+                    transit: self.nodes[name].kind == Kind::Adapter,
                     origin: Origin::Byte(self.nodes[name].offset),
                 });
                 let known = described.get(name).copied().unwrap_or(name);
@@ -329,6 +403,14 @@ impl<'a> NetList<'a> {
         Ok(())
     }
 
+    /// In a report of ports, adapters of one description whose ports have different numbers: they are taken for the
+    /// ports of one.
+    fn is_one_adapter(&self, names: &[&str]) -> bool {
+        let ports = names.iter().map(|name| self.nodes[name].ports);
+        let distinct: BTreeSet<u16> = ports.collect();
+        self.by_ports && distinct.len() == names.len()
+    }
+
     /// Descriptions that no other node of the kind has.
     fn unique_descriptions(&self) -> BTreeMap<&'a str, &'a str> {
         let mut owners: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
@@ -340,8 +422,12 @@ impl<'a> NetList<'a> {
         }
         owners
             .into_iter()
-            .filter(|(_, names)| names.len() == 1)
-            .map(|((_, description), names)| (names[0], description))
+            .filter(|((is_switch, _), names)| {
+                names.len() == 1 || (!is_switch && self.is_one_adapter(names))
+            })
+            .flat_map(|((_, description), names)| {
+                names.into_iter().map(move |name| (name, description))
+            })
             .collect()
     }
 }
@@ -352,12 +438,19 @@ fn guid_of(name: &str) -> Option<u64> {
 }
 
 /// The ids in our own GUIDs; `None` if one is not ours.
-fn guid_ids<'w>(names: &[&'w str], base: u64, largest: u16) -> Option<BTreeMap<&'w str, usize>> {
+///
+/// `port`: the GUIDs are those of ports with this number.
+fn guid_ids<'w>(
+    names: &[&'w str],
+    base: u64,
+    largest: u16,
+    port: u64,
+) -> Option<BTreeMap<&'w str, usize>> {
     names
         .iter()
         .map(|name| {
             let guid = guid_of(name)?;
-            let id = guid.checked_sub(base)?;
+            let id = guid.checked_sub(base + port)?;
             let ours = name.len() == 18 && id & 0xFF == 0 && id >> 8 <= u64::from(largest);
             ours.then_some((*name, (id >> 8) as usize))
         })

@@ -13,6 +13,8 @@ pub(super) const UNICAST_LIDS: std::ops::RangeInclusive<u16> = 1..=0xBFFF;
 pub(super) enum Kind {
     Switch,
     Adapter,
+    /// Leads to other subnets; what is sent there ends at it.
+    Router,
 }
 
 /// A line that says something about the net.
@@ -28,6 +30,8 @@ pub(super) enum Entry<'a> {
     },
     /// A port of the last node.
     Port(PortLine<'a>),
+    /// The beginning of a chassis (`ibnetdiscover -g`), whose nodes may come several times.
+    Chassis,
 }
 
 pub(super) struct PortLine<'a> {
@@ -46,14 +50,16 @@ pub(super) struct Lid {
     pub lmc: u8,
 }
 
-/// Words that begin the header of a node; the last two are routers.
-const HEADERS: [(&str, Option<Kind>); 5] = [
-    ("Switch", Some(Kind::Switch)),
-    ("Ca", Some(Kind::Adapter)),
-    ("Hca", Some(Kind::Adapter)),
-    ("Rt", None),
-    ("Router", None),
+/// Words that begin the header of a node.
+const HEADERS: [(&str, Kind); 5] = [
+    ("Switch", Kind::Switch),
+    ("Ca", Kind::Adapter),
+    ("Hca", Kind::Adapter),
+    ("Rt", Kind::Router),
+    ("Router", Kind::Router),
 ];
+/// Heading of the nodes that are in no chassis (`ibnetdiscover -g`).
+const NO_CHASSIS: &str = "Non-Chassis Nodes";
 /// Settings of a node that come before its header; its name says the same.
 const SETTINGS: [&str; 6] = [
     "vendid",
@@ -80,12 +86,25 @@ fn is_setting(line: &str) -> bool {
     })
 }
 
+/// `Chassis 1`, `Chassis 1 (guid 0x2c90200412345)`.
+fn is_chassis(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let number = |word: Option<&str>| word.is_some_and(|word| word.parse::<u16>().is_ok());
+    words.next() == Some("Chassis")
+        && number(words.next())
+        && matches!(words.next(), None | Some("(guid"))
+}
+
 /// Every entry of the text.
 pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
     lines(text).filter_map(move |line| {
         let body = line.text.trim();
-        if body.is_empty() || body.starts_with('#') || is_setting(body) {
+        let is_heading = body == NO_CHASSIS || body.starts_with("Hostname: ");
+        if body.is_empty() || body.starts_with('#') || is_setting(body) || is_heading {
             return None;
+        }
+        if is_chassis(body) {
+            return Some(Ok(Entry::Chassis));
         }
         Some(Cursor::new(text, line).entry())
     })
@@ -113,19 +132,10 @@ impl<'a> Cursor<'a> {
         let word = self.take_while(|character| character.is_ascii_alphabetic());
         let header = HEADERS.iter().find(|(name, _)| *name == word);
         let kind = match header {
-            Some((_, Some(kind))) => *kind,
-            Some((_, None)) => {
-                let reason = "routers are not supported; nodes are Switch and Ca";
-                return Err(FormatError::at(
-                    self.text,
-                    offset,
-                    "unsupported",
-                    reason.into(),
-                ));
-            }
+            Some((_, kind)) => *kind,
             None => {
                 let reason = format!(
-                    "\"{}\" begins no line of a net list; lines are Switch or Ca with ports and \
+                    "\"{}\" begins no line of a net list; lines are Switch, Ca or Rt with ports and \
                      name, and [port] \"name\"[port]",
                     self.line.text.split_whitespace().next().unwrap_or_default()
                 );

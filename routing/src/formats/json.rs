@@ -23,6 +23,7 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
     let top = value.as_object().cloned().unwrap_or_default();
     let origin = Origin::JsonRow;
     Ok(Draft {
+        warnings: Vec::new(),
         switches: parts
             .switches
             .iter()

@@ -13,9 +13,11 @@ mod draft;
 mod edges;
 mod error;
 mod graphml;
+mod graphml_arcs;
 mod graphml_parse;
 mod infiniband;
 mod infiniband_lines;
+mod infiniband_ports;
 mod infiniband_write;
 mod json;
 mod numbering;
@@ -116,6 +118,8 @@ pub struct Document {
     pub names: Names,
     /// What the topology was generated from, as in `torus:4`, if its file says so.
     pub kind: Option<String>,
+    /// What was left out or added, a sentence each, with its place.
+    pub warnings: Vec<String>,
 }
 
 impl Document {
@@ -125,6 +129,7 @@ impl Document {
             topology,
             names: Names::default(),
             kind: None,
+            warnings: Vec::new(),
         }
     }
 }
@@ -139,6 +144,8 @@ pub struct Reading {
     /// So many hosts are added on every switch, on its lowest free ports, with the ids that
     /// follow those in the file. For files that know no hosts.
     pub hosts_per_switch: usize,
+    /// Whether every switch gets a host where a file of other tools has none, with a warning.
+    pub give_hosts: bool,
 }
 
 /// Reads a topology in any format.
@@ -160,7 +167,11 @@ pub fn read_with_addresses(
 ) -> Result<(Document, Option<Addresses>), FormatError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut addresses = None;
-    let draft = match reading.format.unwrap_or_else(|| detect::detect(text)) {
+    let format = reading.format.unwrap_or_else(|| detect::detect(text));
+    let mut reading = *reading;
+    // Our own files say that there are none.
+    reading.give_hosts &= format != Format::Json;
+    let draft = match format {
         Format::Json => json::read(text),
         Format::Ibsim | Format::Ibnetdiscover => infiniband::read(text).map(|(draft, found)| {
             addresses = Some(found);
@@ -169,7 +180,7 @@ pub fn read_with_addresses(
         Format::Edges => edges::read(text),
         Format::Graphml => graphml::read(text),
     };
-    let document = draft.and_then(|draft| draft.finish(text, reading))?;
+    let document = draft.and_then(|draft| draft.finish(text, &reading))?;
     Ok((document, addresses))
 }
 

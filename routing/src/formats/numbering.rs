@@ -16,6 +16,9 @@ pub(super) fn number<'w>(words: &[&'w str], largest: u16) -> BTreeMap<&'w str, u
 
 /// The numbers at the end of the words, if all else is the same in all of them.
 fn by_their_numbers<'w>(words: &[&'w str], largest: u16) -> Option<BTreeMap<&'w str, usize>> {
+    if words.iter().any(|word| is_guid(word)) {
+        return None; // their last digits are no numbers
+    }
     let stem = split_number(words.first()?).0;
     let mut owner = BTreeMap::new();
     for &word in words {
@@ -51,10 +54,10 @@ fn natural(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// As in net lists: `S-0002c90200412345`.
+/// As in net lists: `S-0002c90200412345`, `0x0002c90200412345`.
 fn is_guid(word: &str) -> bool {
     word.len() == 18
-        && word.as_bytes()[1] == b'-'
+        && matches!(word.as_bytes()[1], b'-' | b'x')
         && word.bytes().skip(2).all(|byte| byte.is_ascii_hexdigit())
 }
 

@@ -127,7 +127,10 @@ fn wire_grid(kind: &str, grid: Grid, hosts: usize) -> Result<Topology, TopologyE
         let found = bad.map_or("no dimension".to_owned(), |radix| {
             format!("a dimension of {radix}")
         });
-        let reason = format!("{found}; it needs one or more, each of {least} switches or more");
+        let reason = format!(
+            "{found}; it needs one or more, each of {least} switches or more, {SWITCHES_MAX} switches at \
+             most in all, as in 4 (4 by 4) or 4x4x2"
+        );
         return Err(TopologyError::Parameter {
             kind: kind.to_owned(),
             reason,

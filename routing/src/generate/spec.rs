@@ -4,7 +4,7 @@ use super::{
     Clos3, Dragonfly, Irregular, Torus, clos2, clos3, dragonfly, fat_tree, full_mesh, irregular,
     line, mesh, ring, shufflenet, star, testbed, torus,
 };
-use crate::topology::{Topology, TopologyError};
+use crate::topology::{SWITCHES_MAX, Topology, TopologyError};
 
 /// Every kind, with its parameters; those in brackets may be left out. `RADIX` is one
 /// number k for k×k, or one number for each dimension, as in `4x4x2`.
@@ -136,11 +136,16 @@ impl Fields<'_> {
             (None, Some(default)) => Ok(default),
             (value, _) => {
                 let value = value.copied().unwrap_or_default();
-                value.parse().or_else(|_| {
-                    self.refuse(format!(
-                        "\"{value}\" is not a number; it is written {}",
+                let what = self.shape.split(':').nth(place + 1).unwrap_or_default();
+                let what = what.trim_matches(['[', ']']);
+                if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return self.refuse(format!(
+                        "{what} \"{value}\" is not a number of 0 or more; it is written {}",
                         self.shape
-                    ))
+                    ));
+                }
+                value.parse().or_else(|_| {
+                    self.refuse(format!("{what} {value} is outside 0 to {}", u64::MAX))
                 })
             }
         }
@@ -148,11 +153,25 @@ impl Fields<'_> {
 
     fn radix(&self, place: usize) -> Result<Vec<u16>, TopologyError> {
         let value = self.values.get(place).copied().unwrap_or_default();
-        let radix: Result<Vec<u16>, _> = value.split('x').map(str::parse).collect();
-        match radix {
-            Ok(radix) if radix.len() == 1 => Ok(vec![radix[0], radix[0]]),
-            Ok(radix) => Ok(radix),
-            Err(_) => self.refuse(format!("\"{value}\" is not a radix such as 4 or 4x4x2")),
+        let mut radix = Vec::new();
+        for part in value.split('x') {
+            if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+                return self.refuse(format!(
+                    "\"{value}\" is not a radix such as 4 (4 by 4 switches) or 4x4x2"
+                ));
+            }
+            match part.parse() {
+                Ok(radix_of) if usize::from(radix_of) <= SWITCHES_MAX => radix.push(radix_of),
+                _ => {
+                    return self.refuse(format!(
+                        "a dimension of {part} switches; all together may be {SWITCHES_MAX} at most"
+                    ));
+                }
+            }
+        }
+        match radix.as_slice() {
+            [both] => Ok(vec![*both, *both]),
+            _ => Ok(radix),
         }
     }
 }

@@ -39,16 +39,7 @@ impl Topology {
                 (link.a, link.a_port) == (switch, port) || (link.b, link.b_port) == (switch, port)
             };
             if !self.links().iter().any(is_end) {
-                return Err(TopologyError::UnknownLink {
-                    link: format!("{switch}:{port}"),
-                    choices: self
-                        .links()
-                        .iter()
-                        .map(|link| {
-                            format!("{}:{}-{}:{}", link.a, link.a_port, link.b, link.b_port)
-                        })
-                        .collect(),
-                });
+                return Err(self.no_link_at(switch, port)?);
             }
         }
         let gone = |switch: SwitchId| damage.switches.contains(&switch);
@@ -73,6 +64,23 @@ impl Topology {
                 .copied()
                 .collect(),
             grid: parts.grid.clone(),
+        })
+    }
+
+    /// What to say of a port of a switch that no link is on.
+    fn no_link_at(&self, switch: SwitchId, port: PortId) -> Result<TopologyError, TopologyError> {
+        self.switch_index(switch)?;
+        let ends = self.links().iter();
+        let ends = ends.flat_map(|link| [(link.a, link.a_port), (link.b, link.b_port)]);
+        let mut ports: Vec<PortId> = ends
+            .filter(|(at, _)| *at == switch)
+            .map(|(_, port)| port)
+            .collect();
+        ports.sort_unstable();
+        Ok(TopologyError::UnknownLink {
+            link: format!("{switch}:{port}"),
+            among: format!("ports of switch {switch} with links to switches are"),
+            choices: ports.iter().map(ToString::to_string).collect(),
         })
     }
 }

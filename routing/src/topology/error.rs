@@ -138,10 +138,12 @@ pub enum TopologyError {
         switch: SwitchId,
     },
     /// A link between two switches that are not linked that way.
-    #[error("there is no link at {link}; links are {}", list(.choices))]
+    #[error("there is no link at {link}; {among} {}", list(.choices))]
     UnknownLink {
         /// What was asked for, `switch:port`.
         link: String,
+        /// What the choices are.
+        among: String,
         /// The links there are.
         choices: Vec<String>,
     },

@@ -301,8 +301,9 @@ impl<'t> Incremental<'t> {
             .binary_search_by_key(&port, |arc| arc.port);
         let slot = slot.map_err(|_| TopologyError::UnknownLink {
             link: format!("{switch}:{port}"),
+            among: format!("ports of switch {switch} with links to switches are"),
             choices: (self.topology.arcs_of(at).iter())
-                .map(|arc| format!("{switch}:{}", arc.port))
+                .map(|arc| arc.port.to_string())
                 .collect(),
         })?;
         Ok(self.topology.arc_first(at) + slot as u32)
