@@ -13,8 +13,8 @@ use crate::link::{Damage, LinkConfig};
 use crate::program::ReaderPolicy;
 use crate::random::Random;
 use crate::scenario::{Scenario, engine_config, with_parallel_links};
+use crate::trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
 use wormcast_agent_core::transit::TransitLimits;
 use wormcast_planner::{Group, GroupScheme, WormholeScheme};
 use wormcast_routing::generate;
@@ -31,23 +31,6 @@ const ALL_SCHEMES: [WormholeScheme; 3] = [
 ];
 /// Longest time until everything has an outcome, once nothing befalls any more.
 const SETTLE_US: u64 = 180 * SECOND_US;
-
-/// What happened, line by line, kept also when the run ends with a panic.
-#[derive(Clone, Default)]
-pub struct Trace(Arc<Mutex<Vec<String>>>);
-
-impl Trace {
-    fn note(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.push(line);
-    }
-
-    /// The lines.
-    pub fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.join("\n")
-    }
-}
 
 struct Run {
     scenario: Scenario,

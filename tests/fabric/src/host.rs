@@ -1,6 +1,7 @@
 //! A host: the agent that ships, on virtual time, and the program that uses it.
 
-use crate::program::Program;
+use crate::crowd::{Crowd, Deed};
+use crate::program::{self, Program};
 use std::collections::VecDeque;
 use wormcast_agent_core::agent::{Agent, MemberReport};
 use wormcast_agent_core::clients::Patience;
@@ -30,6 +31,10 @@ pub struct Host {
     pub agent: Option<Agent>,
     /// What runs on it.
     pub program: Program,
+    /// Programs of many connections that run on it, too.
+    pub crowd: Crowd,
+    /// How long its agents wait for applications.
+    pub patience: Patience,
     /// What the agent reported to the controller, with the time, µs.
     pub reports: Vec<(u64, MemberReport)>,
     /// Multicasts in trains as they came, one after another: number of the root, source and sequence.
@@ -58,6 +63,8 @@ impl Host {
             id,
             agent: None,
             program: Program::default(),
+            crowd: Crowd::new(id),
+            patience: PATIENCE,
             reports: Vec::new(),
             multicasts: Vec::new(),
             wake_us: None,
@@ -78,7 +85,7 @@ impl Host {
         config.host = HostId(self.id);
         config.incarnation = self.incarnation;
         self.incarnation += 10;
-        let mut agent = Agent::new(PATIENCE, self.transit);
+        let mut agent = Agent::new(self.patience, self.transit);
         agent.start(config).expect("a valid configuration");
         self.agent = Some(agent);
         self.followed = None;
@@ -87,6 +94,7 @@ impl Host {
         self.sleep_until_us = now_us;
         self.frozen = None;
         self.program.restart(now_us);
+        self.crowd.restart(now_us);
         if let Some(plan) = self.plan.take() {
             self.apply(plan, now_us);
         }
@@ -115,8 +123,20 @@ impl Host {
             self.followed = Some(message.clone());
             assert!(refused.is_empty(), "host {} refuses {refused:?}", self.id);
             self.program.on_plan();
+            let groups = message.groups.iter().map(|group| group.id as u16);
+            self.crowd.on_plan(groups.collect());
         }
         self.plan = Some(message);
+    }
+
+    /// Its program that receives a group does this now, if the agent runs.
+    pub fn at_reader(&mut self, group: u16, does: Deed, now_us: u64) {
+        if self.frozen.is_none()
+            && let Some(now) = self.read_clock(now_us)
+            && let Some(agent) = &mut self.agent
+        {
+            self.crowd.at_reader(group, (agent, now, now_us), does);
+        }
     }
 
     /// The plan it was given last.
@@ -191,6 +211,7 @@ impl Host {
         let Host {
             agent: Some(agent),
             program,
+            crowd,
             buf,
             ..
         } = self
@@ -201,7 +222,8 @@ impl Host {
         let mut program_us;
         let mut full_until_us = None;
         loop {
-            program_us = program.act(agent, self.id, now, now_us);
+            let crowd_us = crowd.act(agent, now, now_us);
+            program_us = [program.act(agent, self.id, now, now_us), crowd_us];
             agent.advance(now, |outgoing| {
                 while full_until_us.is_none()
                     && let Some(frame) = outgoing.poll_transmit(now, buf)
@@ -213,8 +235,11 @@ impl Host {
                 }
             });
             let mut heard = false;
-            while let Some((_, outbound)) = agent.poll_outbound() {
-                program.take(agent, outbound, now, now_us);
+            while let Some((to, outbound)) = agent.poll_outbound() {
+                match to == program::CONNECTION {
+                    true => program.take(agent, outbound, now, now_us),
+                    false => crowd.take(agent, to, outbound, now, now_us),
+                }
                 heard = true;
             }
             while let Some(report) = agent.poll_report() {
@@ -228,7 +253,8 @@ impl Host {
         let agent_us = agent.poll_timeout().map(|at| now_us + at.since_us(now));
         // As the agent's loop: while the link takes nothing, what is due to be sent wakes nobody.
         let agent_us = agent_us.map(|at| at.max(full_until_us.unwrap_or(0)));
-        let wake = [agent_us, program_us].into_iter().flatten().min();
+        let [program_us, crowd_us] = program_us;
+        let wake = [agent_us, program_us, crowd_us].into_iter().flatten().min();
         self.wake_us = wake.map(|at| at.max(now_us + 1));
         self.sleep_until_us = self.wake_us.unwrap_or(u64::MAX);
     }

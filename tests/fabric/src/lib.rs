@@ -4,6 +4,7 @@
 
 pub mod absorbing;
 pub mod controller;
+pub mod crowd;
 pub mod drawn;
 pub mod fabric;
 pub mod figure_3;
@@ -11,8 +12,11 @@ pub mod gather;
 pub mod gathered;
 pub mod host;
 pub mod link;
+pub mod model;
 pub mod program;
 pub mod random;
 pub mod scenario;
+pub mod seeds;
 pub mod switch;
+pub mod trace;
 pub mod trains;

@@ -11,7 +11,8 @@ use wormcast_agent_core::api::{
 use wormcast_agent_core::clients::{ConnectionId, Outbound};
 use wormcast_protocol::Instant;
 
-const CONNECTION: ConnectionId = ConnectionId(1);
+/// The one of the program; those of a crowd have higher numbers.
+pub const CONNECTION: ConnectionId = ConnectionId(1);
 /// Bytes written at once.
 const WRITE_BYTES: u64 = 64 << 10;
 const HEADER_BYTES: usize = 16;

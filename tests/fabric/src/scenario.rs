@@ -77,6 +77,8 @@ pub struct Scenario {
     pub controller: Controller,
     /// For the message of a failure.
     pub seed: u64,
+    /// Whether the program of each member reads its groups.
+    pub programs_read: bool,
 }
 
 /// A network of 256 hosts, some of which are members; the origin is one.
@@ -177,6 +179,7 @@ impl Scenario {
             fabric: Fabric::new(topology, link, config, seed),
             controller,
             seed,
+            programs_read: true,
         };
         scenario.replan();
         scenario
@@ -189,7 +192,8 @@ impl Scenario {
 
     /// Hosts that are members of a group by the users' wish read it, unless it is a sink.
     fn plan(&mut self) -> FabricState {
-        for group in self.controller.groups.iter().filter(|group| !group.sink) {
+        let read = |group: &&Group| self.programs_read && !group.sink;
+        for group in self.controller.groups.iter().filter(read) {
             for member in &group.members {
                 let program = &mut self.fabric.host(member.0).program;
                 program.groups.insert(group.id.0);
