@@ -165,7 +165,7 @@ def rest_settings(listen: str) -> dict[str, Any]:
     host, _, port = listen.rpartition(":")
     number = read_decimal(port)
     if not host or number is None or number >= 1 << 16:
-        raise StartError(f"--listen {listen!r}: wanted host:port, with a port from 0 to 65535, or unix:/path")
+        raise StartError(f"--listen {listen!r}: wanted host:port or unix:/path; ports are 0 to 65535")
     return {"host": host.strip("[]"), "port": number, **common}
 
 
