@@ -183,3 +183,22 @@ def test_png() -> None:
     image = pictures.png(topology, routes=[routing.route(topology, 0, 5)])
     assert image.startswith(b"\x89PNG")
     assert image == pictures.png(topology, routes=[routing.route(topology, 0, 5)])
+
+
+def test_numbers_of_a_group_lie_on_no_line() -> None:
+    """Each has a white box behind it, in front of all lines."""
+    topology = routing.make("irregular:16:1")
+    for scheme in ("tree", "repeat", "switch"):
+        members = list(range(64))
+        group = routing.group(topology, {"scheme": scheme, "source": 0, "members": members})
+        shapes = list(ET.fromstring(pictures.group_svg(group)))
+        tags = [shape.tag.rsplit("}", 1)[-1] for shape in shapes]
+        boxes = [place for place, tag in enumerate(tags) if tag == "rect"]
+        assert len(boxes) == tags.count("line") >= 63
+        assert min(boxes) > max(place for place, tag in enumerate(tags) if tag == "line")
+        for place in boxes:
+            box, number = shapes[place], shapes[place + 1]
+            x, y = float(number.get("x", 0)), float(number.get("y", 0))
+            left, top = float(box.get("x", 0)), float(box.get("y", 0))
+            assert left < x < left + float(box.get("width", 0))
+            assert top < y <= top + float(box.get("height", 0))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
+
+from wormcast.pictures.scene import text_width
 
 SPACING = 44.0
 LEVEL = 64.0
 MARGIN = 30.0
 RADIUS = 14.0
+NUMBER_DISTANCE = RADIUS + 9
+FONT_SIZE = 11.0
+FONT = f'font-family="sans-serif" font-size="{FONT_SIZE:.0f}"'
 AGAIN = "#"
 """Tells places of a switch apart that a worm passes twice, up to the root and down again."""
 CLASS_1, CLASS_2, SOURCE, HOST, INK = "#1f3d5c", "#b3541e", "#1f3d5c", "#f2e3c2", "#222222"
@@ -21,6 +27,7 @@ def group_svg(group: Mapping[str, Any]) -> str:
     edges = _edges(group)
     at = _places(edges, _root(group))
     shapes: list[str] = []
+    numbers: list[str] = []
     for edge in edges:
         (x1, y1), (x2, y2) = at[edge["from"]], at[edge["to"]]
         colour = CLASS_2 if edge["class"] == 2 else CLASS_1
@@ -29,7 +36,10 @@ def group_svg(group: Mapping[str, Any]) -> str:
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
             f'stroke="{colour}" stroke-width="1.6"{dashes}/>'
         )
-        shapes.append(_label((0.35 * x1 + 0.65 * x2 + 8, 0.35 * y1 + 0.65 * y2), str(edge["label"]), colour))
+        # Beside the receiver, where lines from one sender are farthest apart, and on top of all lines.
+        share = NUMBER_DISTANCE / math.dist((x1, y1), (x2, y2))
+        numbers += _number((x2 + share * (x1 - x2), y2 + share * (y1 - y2)), str(edge["label"]), colour)
+    shapes += numbers
     for name, (x, y) in at.items():
         top = name == _root(group)
         shapes.append(
@@ -38,7 +48,8 @@ def group_svg(group: Mapping[str, Any]) -> str:
         shapes.append(_label((x, y), name.partition(AGAIN)[0], "#ffffff" if top else INK))
     width = max(x for x, _ in at.values()) + MARGIN
     height = max(y for _, y in at.values()) + MARGIN
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" font-size="11">'
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} {FONT}>'
     title = f"<title>{group['scheme']} from host {group['source']}, {group['steps']} steps</title>"
     return "\n".join([head, title, *shapes, "</svg>\n"])
 
@@ -113,9 +124,16 @@ def _places(edges: list[dict[str, Any]], root: str) -> dict[str, tuple[float, fl
     return {node: (x[node], MARGIN + LEVEL * depth[node]) for node in order}
 
 
+def _number(at: tuple[float, float], text: str, colour: str) -> list[str]:
+    """With a white box behind it."""
+    x, y = at
+    half = text_width(text, FONT_SIZE) / 2 + 1
+    box = f'<rect x="{x - half:.1f}" y="{y - 6:.1f}" width="{2 * half:.1f}" height="12" fill="#ffffff"/>'
+    return [box, _label(at, text, colour)]
+
+
 def _label(at: tuple[float, float], text: str, colour: str) -> str:
     x, y = at
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="middle" '
-        f'dominant-baseline="central">{text}</text>'
-    )
+    # Lowered by hand: not every program knows dominant-baseline.
+    y += 0.36 * FONT_SIZE
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="middle">{text}</text>'

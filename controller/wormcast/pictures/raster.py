@@ -93,5 +93,5 @@ def _style(label: Label) -> dict[str, Any]:
         "va": "center",
     }
     if label.backed:
-        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.85}
+        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
     return style

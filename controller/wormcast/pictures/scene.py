@@ -182,7 +182,7 @@ def _label(label: Label) -> str:
         half = text_width(label.text, label.size) / 2 + 1
         row = (
             f'<rect x="{x - half:.1f}" y="{y - label.size * 0.55:.1f}" width="{2 * half:.1f}" '
-            f'height="{label.size * 1.1:.1f}" fill="#ffffff" fill-opacity="0.85"/>\n'
+            f'height="{label.size * 1.1:.1f}" fill="#ffffff"/>\n'
         )
     return row + (
         f'<text x="{x:.1f}" y="{y + label.size * 0.36:.1f}" fill="{label.colour}" text-anchor="{label.anchor}" '
