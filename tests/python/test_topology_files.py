@@ -213,3 +213,22 @@ def test_a_fabric_has_every_link_once_and_an_interface_for_each_host(tmp_path: P
     assert [edge["interface"] for edge in value["edges"]] == [f"s{s}-p{p}" for s, p in hosts]
     used = [end for pair in ends for end in pair] + hosts
     assert len(used) == len(set(used))
+
+
+def test_a_fabric_says_what_it_calls_nodes_that_have_names(tmp_path: Path) -> None:
+    from wormcast.mininet.topologies import load_topology
+
+    file = tmp_path / "net.edges"
+    file.write_text('switch 0 4 "North"\nswitch 1 4\nhost 7 1 "printer"\n0 1\n')
+    told: list[str] = []
+    assert load_topology(str(file), warn=told.append)["hosts"][0]["id"] == 7
+    names = "h7 is printer, s0 is North"
+    assert told == [f"topology {file}: nodes are called by their ids here, not as in the file: {names}"]
+    file.write_text("0 1\n1 2\n")
+    told.clear()
+    assert len(load_topology(str(file), warn=told.append)["hosts"]) == 3
+    assert [text for text in told if "every switch was given one" in text] == told
+    assert len(told) == 1
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"net\.edges"):
+        load_topology(str(file))

@@ -112,7 +112,7 @@ def serve(wanted: Wanted, console: Console) -> int:
     rate = fabrics.parse_rate_mbps(wanted.rate or defaults["rate"])
     mtus = fabrics.parse_mtus(wanted.mtu, wanted.fabric_mtu)
     impair = fabrics.parse_impair(wanted.impair, wanted.switch)
-    topology = topologies.load_topology(wanted.topology, wanted.seed)
+    topology = topologies.load_topology(wanted.topology, wanted.seed, topologies.tell)
     job = make_job(wanted, topology, wanted.size or defaults["size"])
     settings = fabrics.Options(
         topology, wanted.switch, rate, impair, wanted.seed, switching=wanted.switching, mtus=mtus

@@ -99,7 +99,7 @@ def serve(wanted: Wanted, directory: Path) -> int:
     from wormcast.mininet import control, topologies
     from wormcast.mininet import fabric as fabrics
 
-    topology = topologies.load_topology(wanted.topology, wanted.seed)
+    topology = topologies.load_topology(wanted.topology, wanted.seed, topologies.tell)
     settings = fabrics.Options(
         topology,
         wanted.switch,
