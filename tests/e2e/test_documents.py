@@ -94,7 +94,7 @@ def test_machines_of_their_own(tmp_path: Path) -> None:
         timeout=SECONDS_MAX,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 hosts" in done.stdout
+    assert "1 host" in done.stdout
 
 
 def test_the_tutorial_quotes_what_wormcast_up_prints(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_the_network_is_shown(fabric: Shell) -> None:
     hosts = fabric.run("host", "list").stdout
     assert "h1" in hosts
     assert "0:1" in hosts
-    assert "0 of 1 switches up" in fabric.run("topo", "show").stdout
+    assert "0 of 1 switch up" in fabric.run("topo", "show").stdout
     assert json.loads(fabric.run("route", "--json").stdout) == {
         "algorithm": "osud",
         "root": None,
@@ -323,3 +323,26 @@ def test_help_is_quick_and_names_every_command(shell: Shell) -> None:
     ):
         assert f"  {command} " in done.stdout
     assert min(times) < HELP_SECONDS_MAX
+
+
+def test_what_is_missing_or_wrong_is_answered_with_the_choices(fabric: Shell) -> None:
+    made = fabric.run("group", "create", "h0", "h1", "--name", "named", "--json")
+    assert made.returncode == 0, made.stderr
+    for command in (["group", "lag"], ["group", "show"], ["group", "delete"], ["group", "add"]):
+        refused = fabric.run(*command, "--json")
+        error = json.loads(refused.stderr)["error"]
+        assert (refused.returncode, error["code"]) == (2, "usage")
+        assert error["message"].startswith("Missing argument 'GROUP"), error
+        assert "; there are " in error["message"], error
+        assert "named" in error["message"], error
+    assert "there are h0, h1" in fabric.run("group", "add", "named").stderr
+    after = fabric.run("events", "--after", "-5")
+    assert (after.returncode, "-5 is not in the range x>=0" in after.stderr) == (2, True)
+    twice = fabric.run("group", "delete", "named", "named")
+    assert (twice.returncode, "is named twice" in twice.stderr) == (2, True)
+    for command in (["up"], ["on", "--out", "/etc/passwd", "h0", "true"], ["demo"]):
+        out = fabric.run(command[0], "--out", "/etc/passwd", *command[3:])
+        assert (out.returncode, "'/etc/passwd' is a file" in out.stderr) == (2, True), out.stderr
+    for command in (["send", "switches.json"], ["recv", "-o", "."]):
+        timeout = fabric.run(*command, "-g", "1", "--timeout", "0")
+        assert (timeout.returncode, "0 is not a number of seconds above 0" in timeout.stderr) == (2, True)

@@ -16,7 +16,8 @@ from agent_lab.lab import Lab, environment, group
 from agent_lab.terminal import CONTROL, Terminal
 from rich.cells import cell_len
 from test_agent_transfer import LIMIT_S, file_of, outputs, run, start_recv, until, written
-from wormcast.cli.progress import Facts, Rate, counted, facts_of, line_of, shortened
+from wormcast.cli.progress import Facts, Rate, facts_of, line_of, shortened
+from wormcast.counted import counted
 
 NAMES = ["image.bin", "名前" * 30, "x" * 200, "a", ""]
 
@@ -54,6 +55,7 @@ def test_what_matters_most_stays() -> None:
 
 def test_one_is_one() -> None:
     assert [counted(n, "host") for n in (0, 1, 2)] == ["0 hosts", "1 host", "2 hosts"]
+    assert [counted(n, "switch") for n in (0, 1, 2)] == ["0 switches", "1 switch", "2 switches"]
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:

@@ -13,7 +13,9 @@ from wormcast.cli.rest import Client, api_options
 
 @click.command()
 @click.option(
-    "--after", type=int, help="First print the kept events with a number above this; 0 prints all of them."
+    "--after",
+    type=click.IntRange(min=0),
+    help="First print the kept events with a number above this; 0 prints all of them.",
 )
 @click.option("--follow/--no-follow", default=True, help="Wait for new events, or end after the kept ones.")
 @api_options

@@ -111,7 +111,9 @@ class Up(Commands):
 )
 @click.option("--name", help="Name of the fabric, for `wormcast on --name`. [default: run, run-2, …]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Directory of logs and state. [default: out/NAME]"
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of logs and state. [default: out/NAME]",
 )
 @click.option("--wait", metavar="SECONDS", help="Seconds to wait at most until it is up. [default: 600]")
 @click.option("--rest", metavar="ADDRESS:PORT", help="Where REST can be reached from outside the fabric.")
@@ -216,7 +218,7 @@ def on(name: str | None, out: Path | None, host: str, command: tuple[str, ...]) 
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     default=Path("out/demo"),
     show_default=True,
     help="Directory of the report.",

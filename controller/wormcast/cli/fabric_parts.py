@@ -19,7 +19,7 @@ def fabric_choice(command: F) -> F:
     """Adds --name and --out, which choose a running fabric."""
     command = click.option(
         "--out",
-        type=click.Path(path_type=Path),
+        type=click.Path(file_okay=False, path_type=Path),
         help="Directory of the fabric, instead of its name.",
     )(command)
     return click.option(

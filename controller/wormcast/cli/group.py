@@ -13,6 +13,7 @@ from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.lag import lag
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
+from wormcast.counted import counted
 from wormcast.decimal import read_decimal
 from wormcast.network.groups import (
     AUTO,
@@ -162,7 +163,7 @@ def list_groups(api: str, as_json: bool) -> None:
         print_json(value)
         return
     print_table(
-        f"{len(value['groups'])} groups",
+        counted(len(value["groups"]), "group"),
         ["group", "name", "scheme", "members", "taking part", "class D"],
         [
             [

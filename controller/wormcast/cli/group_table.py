@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from wormcast.counted import counted
+
 
 def group_table(group: Mapping[str, Any]) -> str:
     """Scheme, parameters, steps, who sends to whom in which step, and the metrics."""
@@ -12,7 +14,7 @@ def group_table(group: Mapping[str, Any]) -> str:
         f"{name} {value}" for name, value in group["parameters"].items() if value is not None
     )
     lines = [
-        f"{group['scheme']} from host {group['source']} to {len(group['members'])} members: "
+        f"{group['scheme']} from host {group['source']} to {counted(len(group['members']), 'member')}: "
         f"{group['steps']} steps",
         f"  {parameters}",
     ]

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from wormcast.cli.completion import complete_hosts
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
+from wormcast.counted import counted
 from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS
 
 WIDTH = 80
@@ -70,7 +71,7 @@ def list_hosts(api: str, as_json: bool) -> None:
 def print_hosts(hosts: Sequence[dict[str, Any]]) -> None:
     """A line each, within 80 columns but for long names; then why hosts are not up."""
     print_table(
-        f"{len(hosts)} hosts",
+        counted(len(hosts), "host"),
         ["host", "name", "state", "switch:port", "transit", "MAC"],
         [
             [

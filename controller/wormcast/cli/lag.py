@@ -9,6 +9,7 @@ import click
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
+from wormcast.counted import counted
 
 Json = dict[str, Any]
 
@@ -33,7 +34,7 @@ def lag(key: str, origin: str | None, api: str, as_json: bool) -> None:
         print_json(value)
         return
     click.echo(
-        f"group {value['group']}, from host {value['origin']}: {value['sent']} packets sent, {value['stable']} of them "
+        f"group {value['group']}, from host {value['origin']}: {counted(value['sent'], 'packet')} sent, {value['stable']} of them "
         "confirmed by all"
     )
     print_table(
@@ -57,10 +58,10 @@ def _known_by(row: Json) -> str:
     by = row["by"]
     if by is None:
         return f"not known: {row['why']}"
-    more = "" if by.get("members", 1) == 1 else f", with {by['members'] - 1} others"
+    more = "" if by.get("members", 1) == 1 else f", with {counted(by['members'] - 1, 'other')}"
     text = {
         "switch": f"switch {by.get('switch')}, port {by.get('port')}{more}",
-        "host": f"host {by.get('host')}" + more.replace("others", "below it"),
+        "host": f"host {by.get('host')}" + more.replace("others", "below it").replace("other", "below it"),
         "itself": "itself",
     }[by["way"]]
     return text + ("; given up" if row.get("given_up") else "")

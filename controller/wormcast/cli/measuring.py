@@ -19,6 +19,7 @@ from wormcast import routing
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.rest import Client, segment
 from wormcast.client import Agent, Sender
+from wormcast.counted import counted
 
 SCHEMES = ("repeat", "circuit", "switch")
 """A sender that copies, hosts that pass on one after the other, switches that copy: among them each cost shows in one
@@ -235,7 +236,7 @@ def time_messages(
                 wanted = int(SECONDS_OF_A_LENGTH / max(seconds, 1e-9))
                 repeats[group["id"]] = min(REPEATS_MOST, max(REPEATS_LEAST, wanted))
         if not quiet:
-            click.echo(f"messages of {size:,} bytes in {len(open_now)} groups", err=True)
+            click.echo(f"messages of {size:,} bytes in {counted(len(open_now), 'group')}", err=True)
         data = os.urandom(size)
         for turn in range(REPEATS_MOST):
             due = [number for number in open_now if turn < repeats[number]]

@@ -53,11 +53,6 @@ class Rate:
         return (total - before) * 8 / (now - since) if now > since else None
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 host`, `2 hosts`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def facts_of(label: str, done: int, total: int | None, rate: float | None, *more: str) -> Facts:
     """Of bytes that move. `rate`: in bits a second, if it is known."""
     of = f" of {total / 2**20:.1f}" if total is not None else ""

@@ -82,6 +82,8 @@ def describe(error: BaseException) -> Refusal | click.ClickException:
         return error
     if isinstance(error, click.NoSuchOption):
         return _no_such_option(error)
+    if isinstance(error, click.MissingParameter):
+        return _missing(error)
     if isinstance(error, click.BadParameter):
         return _with_bounds(error)
     if isinstance(error, click.ClickException):
@@ -130,6 +132,19 @@ def _with_bounds(error: click.BadParameter) -> click.BadParameter:
         message = error.message.replace("is not a valid integer range", within)
         return click.BadParameter(message, error.ctx, error.param, error.param_hint)
     return error
+
+
+def _missing(error: click.MissingParameter) -> click.ClickException:
+    """Names what completions would offer in its place."""
+    if error.param is None or error.ctx is None:
+        return error
+    items = error.param.shell_complete(error.ctx, "")
+    known = [str(item.value) for item in items if item.type == "plain" and item.value]
+    text = error.format_message().rstrip(".")
+    if not known or isinstance(error.param.type, click.Choice):
+        return error
+    more = f", and {len(known) - CHOICES_MAX} more" if len(known) > CHOICES_MAX else ""
+    return click.UsageError(f"{text}; there are {', '.join(known[:CHOICES_MAX])}{more}", error.ctx)
 
 
 def _no_such_option(error: click.NoSuchOption) -> click.ClickException:

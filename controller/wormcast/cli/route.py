@@ -22,6 +22,7 @@ from wormcast.cli.source import (
     find_host,
     source_options,
 )
+from wormcast.counted import counted
 from wormcast.routing.fallback import RUNS_AS, longer_routes, runs_as
 
 SEED_RANGE = click.IntRange(0, 2**63 - 1)
@@ -140,16 +141,16 @@ def _either(what: str, argument: Host | None, option: str, value: Host | None) -
 
 def _print_routes(routes: Json) -> None:
     listed = routes["routes"]
-    counted = ["messages"] if any("messages" in row for row in listed) else []
+    taken = ["messages"] if any("messages" in row for row in listed) else []
     print_table(
-        f"{len(listed)} routes, {routes['algorithm']}, root {routes['root']}",
-        ["from", "to", "share", *counted, "ports", "switches", "in transit"],
+        f"{counted(len(listed), 'route')}, {routes['algorithm']}, root {routes['root']}",
+        ["from", "to", "share", *taken, "ports", "switches", "in transit"],
         [
             [
                 row["src"],
                 row["dst"],
                 f"{row.get('share', 1):.1%}",
-                *(row.get(name) for name in counted),
+                *(row.get(name) for name in taken),
                 " ".join(map(str, row["ports"])),
                 " ".join(map(str, row["switches"])),
                 " ".join(map(str, row["in_transit"])) or None,

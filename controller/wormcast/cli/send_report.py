@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wormcast.cli.progress import counted
 from wormcast.cli.refusal import Refusal, show
 from wormcast.client import MemberState, Sender
+from wormcast.counted import counted
 from wormcast.exits import Exit
 
 _WORDS = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wormcast.cli.content import Content, open_content
-from wormcast.cli.progress import ProgressLine, Rate, counted, facts_of
+from wormcast.cli.progress import ProgressLine, Rate, facts_of
 from wormcast.cli.send_report import (
     Outcome,
     report_agent_gone,
@@ -27,6 +27,7 @@ from wormcast.client import (
     Sender,
 )
 from wormcast.client.files import encode_file_start, safe_file_name
+from wormcast.counted import counted
 from wormcast.exits import Exit
 
 _GRACE_S = 1.0

@@ -12,6 +12,7 @@ import finsy
 from wormcast.cli.files import Json
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.service import StartError, read_configuration
+from wormcast.counted import counted
 from wormcast.exits import Exit
 from wormcast.p4rt.forwarding_tables import (
     GROUPS_TABLE,
@@ -81,7 +82,7 @@ def places_of(given: str, device_id: int | None, topology: Json) -> dict[int, tu
             text = f"switch {strange[0]} of {given} is not in the topology; its switches are {_some(ids)}"
             raise Refusal(text, code="unknown-switch", value=strange[0])
     elif len(addresses) != len(ids):
-        text = f"{len(addresses)} addresses for {len(ids)} switches; name one for each, by id, or a switches file"
+        text = f"{counted(len(addresses), 'address')} for {counted(len(ids), 'switch')}; name one for each, by id, or a switches file"
         raise Refusal(text, code="usage", value=len(addresses), bound=str(len(ids)))
     else:
         places = {number: (address, number) for number, address in zip(ids, addresses, strict=True)}

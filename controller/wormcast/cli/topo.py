@@ -9,6 +9,7 @@ import click
 
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table
+from wormcast.counted import counted
 
 _ON_FILES = {
     "make": "topo_files",
@@ -52,17 +53,17 @@ def show(api: str, as_json: bool) -> None:
         return
     switches = client.get("/switches")["switches"]
     print_table(
-        f"{len(value['switches'])} of {len(switches)} switches up",
+        f"{len(value['switches'])} of {counted(len(switches), 'switch')} up",
         ["switch", "ports", "address", "state"],
         [[s["id"], s["ports"], s["address"], _switch_state(s)] for s in switches],
     )
     print_table(
-        f"\n{len(value['links'])} links",
+        f"\n{counted(len(value['links']), 'link')}",
         ["switch:port", "switch:port"],
         [[f"{x['a']}:{x['a_port']}", f"{x['b']}:{x['b_port']}"] for x in value["links"]],
     )
     print_table(
-        f"\n{len(value['hosts'])} hosts",
+        f"\n{counted(len(value['hosts']), 'host')}",
         ["host", "name", "switch:port", "state"],
         [[h["id"], h.get("name"), f"{h['switch']}:{h['port']}", h.get("state")] for h in value["hosts"]],
     )

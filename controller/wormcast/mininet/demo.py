@@ -27,6 +27,7 @@ from rich.progress import (
 from rich.table import Table
 from wormcast_planner import needs_grid
 
+from wormcast.counted import counted
 from wormcast.exits import Exit
 from wormcast.mininet import sandbox
 from wormcast.mininet.choice import name_all
@@ -121,7 +122,7 @@ def serve(wanted: Wanted, console: Console) -> int:
     from wormcast.mininet import report
 
     console.print(
-        f"{len(topology['switches'])} P4 switches ({wanted.switch}), {len(topology['hosts'])} hosts, "
+        f"{counted(len(topology['switches']), 'P4 switch')} ({wanted.switch}), {counted(len(topology['hosts']), 'host')}, "
         f"links of {'no set rate' if rate is None else f'{rate:g} Mb/s'}; "
         f"{job.file.name}, {job.file.stat().st_size:,} bytes, from h{job.source} to {len(job.receivers)} receivers"
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wormcast.counted import counted
 from wormcast.exits import Exit
 from wormcast.mininet import doors, sandbox
 from wormcast.mininet.choice import STATE_FILE, name_all
@@ -125,7 +126,7 @@ def serve(wanted: Wanted, directory: Path) -> int:
     # The fabric is not taken down part by part: it ends with this process.
     fabric = fabrics.Fabric(settings, directory)
     try:
-        size = f"{len(topology['switches'])} switches, {len(names)} hosts"
+        size = f"{counted(len(topology['switches']), 'switch')}, {counted(len(names), 'host')}"
         if not wanted.command:
             print(f"starting {size}", flush=True)
         fabric.start()

@@ -8,6 +8,8 @@ from typing import Any
 
 import matplotlib as mpl
 
+from wormcast.counted import counted
+
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
@@ -102,7 +104,7 @@ def markdown(topology: dict[str, Any], facts: dict[str, Any], results: list[Resu
         "# One file to every member",
         "",
         f"{facts['file_bytes']:,} bytes from h{facts['source']} to {results[0].receivers} receivers; "
-        f"{len(topology['switches'])} P4 switches ({facts['switch']}), {len(topology['hosts'])} hosts, "
+        f"{counted(len(topology['switches']), 'P4 switch')} ({facts['switch']}), {counted(len(topology['hosts']), 'host')}, "
         f"topology {facts['topology']}, links of {rate}"
         + (f", impairments on every port: {facts['impair']}" if facts["impair"] else "")
         + (f", switching {facts['switching']}" if facts["switching"] else "")

@@ -9,6 +9,7 @@ from typing import Any
 
 from wormcast_planner import RoutingError
 
+from wormcast.counted import counted
 from wormcast.pictures.cycles import draw_cycle
 from wormcast.pictures.geometry import Curve, Point, bowed, direction, line
 from wormcast.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_MAX, place_hosts
@@ -218,7 +219,7 @@ def _draw_nodes(scene: Scene, sketch: Sketch, tree: Mapping[str, Any]) -> None:
             title = f"host {host['id']}" + (f": {host['name']}" if host.get("name") else "")
             scene.discs.append(Disc(point, HOST_RADIUS, HOST, str(host["id"]), title=title))
         elif host["id"] == badge[0]:
-            text = f"{len(badge)} hosts"
+            text = counted(len(badge), "host")
             title = "hosts " + ", ".join(map(str, badge))
             scene.discs.append(
                 Disc(point, HOST_RADIUS, HOST, text, half_width=text_width(text) / 1.7 + 1, title=title)
