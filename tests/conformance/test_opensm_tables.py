@@ -87,7 +87,8 @@ def test_the_deadlock_of_updn_is_found_in_its_own_tables(tmp_path: Path) -> None
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
     jsonschema.validate(answer, schemas.load("verify"))
-    assert answer["checked"] == {"switches": 14, "hosts": 14, "destinations": 14}
+    # Each switch has a host, and sends what is for each of them by one port.
+    assert answer["checked"] == {"switches": 14, "hosts": 14, "destinations": 14, "hops": 14 * 14}
     assert answer["lost"] == []
     # By hand: each packet of the cycle leaves its switch, and the next one, by these ports.
     ports = entries(dump.read_text())
@@ -136,7 +137,7 @@ def test_the_order_holds_for_every_kind_of_dump(tmp_path: Path) -> None:
     first, *others = dumps("free")
     assert ask("free", first, more=("--output", certificate)).exit_code == 0
     for dump in (first, *others):
-        held = ask("free", dump, more=("--check", certificate))
+        held = ask("free", dump, more=("--check", certificate, "--json"))
         assert held.exit_code == 0, held.output
         jsonschema.validate(json.loads(held.stdout), schemas.load("verify"))
     counted = json.loads(held.stdout)
@@ -144,7 +145,7 @@ def test_the_order_holds_for_every_kind_of_dump(tmp_path: Path) -> None:
     spoilt = json.loads(certificate.read_text())
     spoilt["order"].reverse()
     certificate.write_text(json.dumps(spoilt))
-    wrong = ask("free", first, more=("--check", certificate))
+    wrong = ask("free", first, more=("--check", certificate, "--json"))
     assert wrong.exit_code == 1
     assert json.loads(wrong.stdout)["reason"] == "the order has them the other way round"
 
