@@ -323,7 +323,7 @@ impl Reader {
     fn take_notice(&mut self, notice: Notice, desk: &mut Desk<'_>) {
         match notice {
             Notice::MessageBegin { handle, origin, .. } => self.begin(handle, origin, desk),
-            Notice::MessageEnd { handle, length } => {
+            Notice::MessageEnd { handle, length, .. } => {
                 if let Some(arriving) = self.arriving.get_mut(&handle) {
                     let taken = &mut desk.record.taken[arriving.index];
                     assert_eq!(length, taken.bytes, "bytes of a message");
