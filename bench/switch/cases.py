@@ -123,7 +123,7 @@ def _traced() -> Entities:
 
 
 def _guarded() -> Entities:
-    action = fy.Action("admit_host", host=HOST, kinds=1 << UNICAST, transit=0, route_max=64)
+    action = fy.Action("admit_host", host=HOST, kinds=1 << UNICAST, transit=0, route_max=64, tree_max=0)
     entry = fy.P4TableEntry("guard", match=fy.Match({"standard_metadata.ingress_port": 0}), action=action)
     return [*_worm_ports(), entry]
 

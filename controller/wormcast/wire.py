@@ -158,6 +158,7 @@ class DropReason(IntEnum):
     GATHER_UNKNOWN = 25
     GATHER_STALE = 26
     ABSORB_FULL = 27
+    ROUTE_REFUSED = 28
 
 
 class TrainEvent(IntEnum):

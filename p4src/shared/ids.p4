@@ -78,7 +78,7 @@ const bit<16> NEIGHBOUR_NONE = 0;
 
 // Why a frame, or a branch of one, went no further: index of the counter `drops`.
 // Only one is counted: TRUNCATED where it holds, else the first in this order, in which those of
-// the guard, 18 to 23, stand behind HOPS_EXCEEDED.
+// the guard, 18 to 23 and 28, stand behind HOPS_EXCEEDED, 28 in front of 21.
 enum bit<8> drop_reason_t {
     NONE = 0,                // not dropped; never counted
     NOT_A_WORM = 1,          // EtherType that the fabric does not carry
@@ -100,14 +100,15 @@ enum bit<8> drop_reason_t {
     HELD_FULL = 17,          // as many frames of its channel wait as may
     SOURCE_REFUSED = 18,     // guard: source is not the host of the port, nor one whose worms it re-injects
     KIND_REFUSED = 19,       // guard: the host may not send worms of this kind
-    ROUTE_TOO_LONG = 20,     // guard: more port bytes than any route of the fabric has
+    ROUTE_TOO_LONG = 20,     // guard: more port bytes than any route of the fabric has, or more of a TREE than any of the host's
     GROUP_REFUSED = 21,      // guard: a closed group that the host is no member of
     RATE_EXCEEDED = 22,      // guard: the host sends more than it may
     HOST_UNKNOWN = 23,       // guard: nothing known is behind the port
     BEYOND_TARGET = 24,      // more route or branches than the program of this target reads
     GATHER_UNKNOWN = 25,     // no entry for this group, origin and port, or from another source; no such op
     GATHER_STALE = 26,       // of another plan than the entry's, or of a stream that is over
-    ABSORB_FULL = 27         // port byte 254 where the switch holds ABSORBED_MAX worms, and no way back is known
+    ABSORB_FULL = 27,        // port byte 254 where the switch holds ABSORBED_MAX worms, and no way back is known
+    ROUTE_REFUSED = 28       // guard: the worm would go back where it came from, or round in the switch (port byte 254)
 }
 
 // What happened to trains and channels: index of the counter `trains`.

@@ -16,23 +16,32 @@
 //          .may_reinject, .beyond_longest.
 // Tables:  guard.
 control GuardEntry(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
-    bit<8> longest = 0; // port bytes
+    bit<8> longest = 0;      // port bytes
+    bit<8> tree_longest = 0; // bytes of a TREE route
 
-    // A switch is behind the port: it has judged what it sends. So is every port of a switch whose
-    // guard is off.
+    // Nothing is looked at. So it is at every port of a switch whose guard is off.
     @name(".ingress.trust_port") @id(0x0100000b)
     action trust_port() {
     }
 
+    // A switch is behind the port: it has judged what it sends. Where its routes lead is not looked at
+    // here: Tofino's ingress has no stage left for it.
+    @name(".ingress.link_port") @id(0x01000016)
+    action link_port(bit<128> low, bit<128> high) {
+    }
+
     // Bit k of `kinds`: worms of kind k from `host` itself. `transit`: it re-injects UNICAST worms
-    // of others. `route_max`: port bytes of UNICAST, CONTROL and BROADCAST routes.
+    // of others. `route_max`: port bytes of UNICAST, CONTROL and BROADCAST routes. `tree_max`: bytes
+    // of TREE routes, and so twice their branches at most, all switches together.
     @name(".ingress.admit_host") @id(0x0100000c)
-    action admit_host(bit<16> host, bit<8> kinds, bit<1> transit, bit<8> route_max) {
+    action admit_host(bit<16> host, bit<8> kinds, bit<1> transit, bit<8> route_max,
+                      bit<8> tree_max) {
         meta.judged = true;
         meta.foreign = hdr.worm.source ^ host;
         meta.may_send = kinds;
         meta.may_reinject = transit;
         longest = route_max; // nothing is subtracted that comes from an entry
+        tree_longest = tree_max;
     }
 
     @name(".ingress.refuse_port") @id(0x0100000d)
@@ -43,7 +52,7 @@ control GuardEntry(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @name(".ingress.guard") @id(0x02000007)
     table guard {
         key = { hdr.bridge.entry_port[8:0]: exact @name("standard_metadata.ingress_port"); }
-        actions = { trust_port; admit_host; @defaultonly refuse_port; }
+        actions = { trust_port; link_port; admit_host; @defaultonly refuse_port; }
         default_action = trust_port();
         size = (int)GUARD_SIZE;
     }
@@ -55,9 +64,16 @@ control GuardEntry(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
     }
 
     @hidden
+    action measure_tree() {
+        meta.beyond_longest = hdr.worm.route_len |-| tree_longest;
+    }
+
+    @hidden
     table length {
-        actions = { measure_route; }
+        key = { hdr.worm.kind: exact; }
+        actions = { measure_route; measure_tree; }
         const default_action = measure_route();
+        const entries = { KIND_TREE: measure_tree(); }
         size = 1;
     }
 
@@ -142,8 +158,8 @@ control Guard(in ingress_headers_t hdr,
                            || (hdr.worm.kind == 7 && meta.may_send[7:7] == 0)) {
                     meta.drop_reason = drop_reason_t.KIND_REFUSED;
                 }
-                if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.kind != KIND_TREE
-                    && hdr.worm.kind != KIND_GROUP && meta.beyond_longest != 0) {
+                if (meta.drop_reason == drop_reason_t.NONE && hdr.worm.kind != KIND_GROUP
+                    && meta.beyond_longest != 0) {
                     meta.drop_reason = drop_reason_t.ROUTE_TOO_LONG;
                 }
             }

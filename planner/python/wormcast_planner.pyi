@@ -486,6 +486,10 @@ class AgentPlan:
         """Bytes of a TREE route at most."""
 
     @property
+    def rate_bytes(self) -> int | None:
+        """Bytes a second that the host may send of its own; None: any."""
+
+    @property
     def groups(self) -> tuple[AgentGroup, ...]: ...
     def group(self, id: int) -> AgentGroup | None:
         """The group with this number."""

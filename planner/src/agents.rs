@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use wormcast_routing::routes::Setting;
-use wormcast_wire::{GroupId, HostId};
+use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::failure::{PlanFailure, Subject};
 use crate::gather::{GatherPlanner, Spans};
@@ -14,6 +14,7 @@ use crate::hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Short
 use crate::cost::Costs;
 use crate::narrow::{Narrow, NarrowLinks};
 use crate::parts::Part;
+use crate::rates::Rates;
 use crate::shapes::{HostRoutes, Kept, Lasting, Shapes, Whole};
 use crate::state::{AgentGroup, AgentPlan, Sequencer};
 use crate::trees::{self, routes_to_root};
@@ -48,6 +49,8 @@ pub(crate) struct AgentPlanner {
     /// Connected parts that switches copy in.
     copies: Vec<Part>,
     root_routes: BTreeMap<HostId, Arc<[u8]>>,
+    /// The roots of all parts, of what is up and of what is known.
+    pub(crate) roots: BTreeSet<SwitchId>,
     /// Numbers of groups of scheme `table`.
     numbers: BTreeMap<GroupId, GroupId>,
     /// By which `auto` chooses.
@@ -61,6 +64,7 @@ pub(crate) struct AgentPlanner {
     pub(crate) tree_route_max: Option<u8>,
     /// Whether all TREE worms go by the root.
     pub(crate) by_root: bool,
+    pub(crate) rates: Rates,
     hosts: Hosts,
     planned: BTreeMap<GroupId, Planned>,
     groups_of: BTreeMap<HostId, BTreeMap<GroupId, Arc<AgentGroup>>>,
@@ -99,6 +103,7 @@ impl AgentPlanner {
             train_frames: before.train_frames,
             tree_route_max: before.tree_route_max,
             by_root: before.by_root,
+            rates: before.rates,
             ..AgentPlanner::default()
         };
         let mut copies: Vec<Part> = up.to_vec();
@@ -113,6 +118,8 @@ impl AgentPlanner {
             .chain(&copies)
             .flat_map(routes_to_root)
             .collect();
+        let all = known.iter().chain(&copies);
+        planner.roots = all.map(|part| part.order.root(&part.topology)).collect();
         planner.copies = copies;
         let mut wholes = Vec::with_capacity(known.len());
         for (at, whole) in known.into_iter().enumerate() {
@@ -209,7 +216,7 @@ impl AgentPlanner {
         let costs = self.costs.clone();
         let links = self.narrow.clone();
         let shapes = Shapes::new(&wholes, &costs, Narrow::new(&wholes, &links));
-        let mut stale = BTreeSet::new();
+        let mut stale = self.rates.take_changed();
         let mut before = std::mem::take(&mut self.inherited);
         for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
             if let Some(removed) = self.remove(id, &mut stale) {
@@ -548,6 +555,7 @@ impl AgentPlanner {
                 train_frames: self.train_frames.0.max(1),
                 unicast_train_frames: self.train_frames.1.max(1),
                 tree_route_max: self.tree_route_max.unwrap_or(u8::MAX),
+                rate_bytes: self.rates.of(host),
                 digest: OnceLock::new(),
             };
             let old = inherited.get(&host).or_else(|| self.agents.get(&host));

@@ -134,7 +134,7 @@ pub fn difference(
         mut entries,
         rates,
     } = places(desired, actual, within);
-    let (permit, revoke) = difference_guard::updates(desired, actual, &entries);
+    let (permit, revoke) = difference_guard::updates(desired, actual, &entries, &rates);
     entries.retain(|key| !is_of_guard(key));
     let mut found = Difference {
         desired,
@@ -143,7 +143,6 @@ pub fn difference(
     };
     let left = found.shrink(&groups, &entries);
     found.grow(&left);
-    found.set_rates(&rates);
     found.retire(&left);
     found.updates.extend(revoke);
     found.updates
@@ -331,16 +330,6 @@ impl<'s> Difference<'s> {
                     action: action.clone(),
                 };
                 self.write(Stage::Grow, Operation::Modify, Entity::Default(default));
-            }
-        }
-    }
-
-    fn set_rates(&mut self, ports: &BTreeSet<PortId>) {
-        for &port in ports {
-            let bytes = self.desired.rates.get(&port).copied();
-            if self.actual.rates.get(&port).copied() != bytes {
-                let rate = Entity::Rate(PortRate { port, bytes });
-                self.write(Stage::Grow, Operation::Modify, rate);
             }
         }
     }

@@ -6,9 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::difference::{Entity, Operation, Stage, Update};
+use wormcast_wire::PortId;
+
+use crate::difference::{Entity, Operation, PortRate, Stage, Update};
 use crate::entries::action;
-use crate::guard::{ACTION_ADMIT, ACTION_TRUST, TABLE_GUARD, TABLE_SOURCES, default};
+use crate::guard::{ACTION_ADMIT, ACTION_LINK, ACTION_TRUST, TABLE_GUARD, TABLE_SOURCES, default};
 use crate::guard_groups::is_of_groups;
 use crate::state::{Action, EntryKey, SwitchState, TableEntry};
 
@@ -17,11 +19,12 @@ pub(crate) fn is_of_guard(key: &EntryKey) -> bool {
     [TABLE_GUARD, TABLE_SOURCES].contains(&&*key.table) || is_of_groups(&key.table)
 }
 
-/// Updates of the stages PERMIT and REVOKE at these entries, and of the default action.
+/// Updates of the stages PERMIT and REVOKE at these entries and rates of ports, and of the default action.
 pub(crate) fn updates(
     desired: &SwitchState,
     actual: &SwitchState,
     entries: &BTreeSet<&EntryKey>,
+    rates: &BTreeSet<PortId>,
 ) -> (Vec<Update>, Vec<Update>) {
     let (mut permit, mut revoke) = (Vec::new(), Vec::new());
     let (was_on, is_on) = (actual.is_guarded(), desired.is_guarded());
@@ -41,6 +44,27 @@ pub(crate) fn updates(
         };
         step(&mut permit, Stage::Permit, key, there, between.as_ref());
         step(&mut revoke, Stage::Revoke, key, between.as_ref(), wanted);
+    }
+    for &port in rates {
+        let of = |state: &SwitchState| state.rates.get(&port).copied();
+        let (there, wanted) = (of(actual), of(desired));
+        if there == wanted {
+            continue;
+        }
+        // A lower rate comes when the agent keeps to it.
+        let lower = wanted.is_some_and(|wanted| there.is_none_or(|there| wanted < there));
+        let (updates, stage) = match lower {
+            true => (&mut revoke, Stage::Revoke),
+            false => (&mut permit, Stage::Permit),
+        };
+        updates.push(Update {
+            stage,
+            operation: Operation::Modify,
+            entity: Entity::Rate(PortRate {
+                port,
+                bytes: wanted,
+            }),
+        });
     }
     if is_on && !was_on {
         revoke.push(turn(Stage::Revoke));
@@ -93,12 +117,19 @@ fn port_between(
     }
 }
 
-/// What either lets in. Two hosts cannot be at one port: it is the new one's.
+/// What either lets in. Two hosts cannot be at one port: it is the new one's. By a link, what may not go on by either.
 fn joined(there: &Arc<Action>, wanted: &Arc<Action>) -> Arc<Action> {
     let of = |action: &Action, name: &str| {
         let found = action.parameters.iter().find(|(own, _)| own == name);
         found.map_or(0, |(_, value)| *value)
     };
+    if there.name == ACTION_LINK && wanted.name == ACTION_LINK {
+        let back = ["high", "low"].map(|name| (name, of(there, name) & of(wanted, name)));
+        return action(ACTION_LINK, &back);
+    }
+    if there.name == ACTION_LINK || wanted.name == ACTION_LINK {
+        return action(ACTION_TRUST, &[]);
+    }
     let admits = |action: &Action| action.name == ACTION_ADMIT;
     if !admits(there) || !admits(wanted) || of(there, "host") != of(wanted, "host") {
         return wanted.clone();
@@ -109,6 +140,7 @@ fn joined(there: &Arc<Action>, wanted: &Arc<Action>) -> Arc<Action> {
         ("kinds", of(there, "kinds") | of(wanted, "kinds")),
         ("route_max", most("route_max")),
         ("transit", most("transit")),
+        ("tree_max", most("tree_max")),
     ];
     action(ACTION_ADMIT, &parameters)
 }

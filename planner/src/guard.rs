@@ -23,8 +23,10 @@ use crate::state::{
 /// What may enter by each port.
 pub const TABLE_GUARD: &str = "ingress.guard";
 pub(crate) const TABLE_SOURCES: &str = "ingress.sources";
-/// Nothing is refused: a switch is behind the port. Default of a switch whose guard is off.
+/// Nothing is looked at. Default of a switch whose guard is off.
 pub(crate) const ACTION_TRUST: &str = "ingress.trust_port";
+/// A switch is behind the port.
+pub(crate) const ACTION_LINK: &str = "ingress.link_port";
 pub(crate) const ACTION_ADMIT: &str = "ingress.admit_host";
 const ACTION_REFUSE: &str = "ingress.refuse_port";
 pub(crate) const INGRESS: &str = "standard_metadata.ingress_port";
@@ -40,7 +42,8 @@ pub struct Guard {
     /// Groups with a class D address to which members alone may send. Groups of scheme `table` without one
     /// are closed in any case.
     pub closed: BTreeSet<GroupId>,
-    /// Bytes a second that a host may send, those in transit included; others have no bound.
+    /// Bytes a second that a host may send; others have no bound. Agents pace what they send, whether the guard is on
+    /// or not. Worms in transit count at the switch, so hosts with a rate are to re-inject none.
     pub rates: BTreeMap<HostId, u64>,
 }
 
@@ -54,6 +57,10 @@ pub(crate) struct Needs<'p> {
     pub(crate) transit: BTreeSet<HostId>,
     /// Port bytes of the longest route that is not a TREE route.
     pub(crate) route_longest: usize,
+    /// Bytes of the longest TREE route of each host.
+    pub(crate) trees_longest: BTreeMap<HostId, u8>,
+    /// Switches at which TREE worms may turn: roots, where hosts send them by the root.
+    pub(crate) turning: BTreeSet<SwitchId>,
 }
 
 /// The guard of one switch.
@@ -76,16 +83,12 @@ pub(crate) fn plan(
         return guards;
     }
     guards.values_mut().for_each(|guarded| guarded.on = true);
-    for link in needs.known.links() {
-        for (switch, port) in [(link.a, link.a_port), (link.b, link.b_port)] {
-            if let Some(guarded) = guards.get_mut(&switch) {
-                guarded.add(exact(
-                    TABLE_GUARD,
-                    INGRESS,
-                    port.get().into(),
-                    ACTION_TRUST,
-                    &[],
-                ));
+    for (switch, ports) in neighbours(needs.known) {
+        if let Some(guarded) = guards.get_mut(&switch) {
+            let may_turn = needs.turning.contains(&switch);
+            for back in ports.values() {
+                back.iter()
+                    .for_each(|&port| guarded.add(link(port, if may_turn { &[] } else { back })));
             }
         }
     }
@@ -97,7 +100,8 @@ pub(crate) fn plan(
         };
         let transit = needs.transit.contains(&host.id) && needs.agents.contains(&host.id);
         let kinds = kinds.get(&host.id).copied().unwrap_or(0);
-        guarded.add(admit(host, kinds, transit, needs.route_bound()));
+        let tree_max = needs.trees_longest.get(&host.id).copied().unwrap_or(0);
+        guarded.add(admit(host, kinds, transit, (needs.route_bound(), tree_max)));
         if transit && !guarded.entries.contains_key(&sources[0].key) {
             sources.iter().cloned().for_each(|entry| guarded.add(entry));
         }
@@ -167,12 +171,49 @@ pub(crate) fn default(on: bool) -> TableDefault {
     }
 }
 
-fn admit(host: &Host, kinds: u8, transit: bool, route_max: u16) -> TableEntry {
+/// Ports by the switch that they lead to, of each switch.
+fn neighbours(known: &Topology) -> BTreeMap<SwitchId, BTreeMap<SwitchId, Vec<PortId>>> {
+    let mut found: BTreeMap<SwitchId, BTreeMap<SwitchId, Vec<PortId>>> = BTreeMap::new();
+    for link in known.links() {
+        for (at, port, to) in [(link.a, link.a_port, link.b), (link.b, link.b_port, link.a)] {
+            found
+                .entry(at)
+                .or_default()
+                .entry(to)
+                .or_default()
+                .push(port);
+        }
+    }
+    found
+}
+
+/// A port to a switch, to which all of `back` lead.
+fn link(port: PortId, back: &[PortId]) -> TableEntry {
+    let bits = |half: u8| {
+        let of_half = back
+            .iter()
+            .map(|port| port.get())
+            .filter(|port| port / 128 == half);
+        of_half.fold(0u128, |bits, port| bits | 1 << (port % 128))
+    };
+    let parameters = [("high", bits(1)), ("low", bits(0))];
+    exact(
+        TABLE_GUARD,
+        INGRESS,
+        port.get().into(),
+        ACTION_LINK,
+        &parameters,
+    )
+}
+
+fn admit(host: &Host, kinds: u8, transit: bool, (route_max, tree_max): (u16, u8)) -> TableEntry {
+    let may_tree = kinds & 1 << Kind::Tree as u8 != 0;
     let parameters = [
         ("host", host.id.0.into()),
         ("kinds", kinds.into()),
         ("route_max", if kinds == 0 { 0 } else { route_max.into() }),
         ("transit", transit.into()),
+        ("tree_max", if may_tree { tree_max.into() } else { 0 }),
     ];
     exact(
         TABLE_GUARD,

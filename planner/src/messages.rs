@@ -32,8 +32,8 @@ impl AgentPlan {
         Some(bytes)
     }
 
-    /// `routes_at_random` and `train_frames`, which are these fields, `root_route`, `tree_route_max` and
-    /// `unicast_train_frames`.
+    /// `routes_at_random` and `train_frames`, which are these fields, `root_route`, `tree_route_max`,
+    /// `unicast_train_frames` and `rate_bytes`.
     fn put_rest(&self, at_random: u64, train_frames: u64, bytes: &mut Vec<u8>) {
         if self.at_random {
             put_varint(at_random << 3, bytes);
@@ -55,6 +55,10 @@ impl AgentPlan {
         if self.unicast_train_frames > self.train_frames {
             put_varint(21 << 3, bytes);
             put_varint(self.unicast_train_frames.into(), bytes);
+        }
+        if let Some(rate) = self.rate_bytes {
+            put_varint(60 << 3, bytes);
+            put_varint(rate, bytes);
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::gather::GatherPlanner;
 use crate::groups::Group;
 use crate::guard::{self, Guard, Guarded};
 use crate::guard_groups::GroupGuard;
+use crate::guard_trees::TreeLengths;
 use crate::hosts::{Hosts, Shortfall};
 use crate::ids::GROUP_NUMBERS_MAX;
 use crate::narrow::NarrowLinks;
@@ -104,6 +105,8 @@ pub struct Planner {
     guarded: BTreeMap<SwitchId, Guarded>,
     /// The same, of groups.
     group_guard: GroupGuard,
+    /// TREE routes of hosts, and of hosts on a bridge.
+    tree_lengths: [TreeLengths; 2],
     /// Hosts may re-inject for the sake of a bridge alone.
     lent: bool,
     gather: GatherPlanner,
@@ -136,6 +139,7 @@ impl Planner {
             guard: Guard::default(),
             guarded: BTreeMap::new(),
             group_guard: GroupGuard::default(),
+            tree_lengths: Default::default(),
             lent: false,
             gather: GatherPlanner::default(),
         }
@@ -211,8 +215,9 @@ impl Planner {
         }
     }
 
-    /// Switches let in what this asks for, from now on.
+    /// Switches let in what this asks for, from now on, and agents keep to the rates whether the guard is on or not.
     pub fn set_guard(&mut self, guard: Guard) {
+        self.agents.rates.set(&guard.rates);
         self.guard = guard;
     }
 
@@ -414,6 +419,18 @@ impl Planner {
         let re_injects = |host: &&Host| host.transit && (by_routes || self.lent);
         let hosts = up.hosts().iter().chain(known.hosts());
         let to_root = self.agents.root_routes().map(|ports| ports.len());
+        let (mut trees_longest, mut turning) = Default::default();
+        if self.guard.on {
+            let [own, bridged] = &mut self.tree_lengths;
+            (trees_longest, turning) = own.of(self.agents.agents.values());
+            if self.agents.by_root {
+                turning.extend(&self.agents.roots);
+            }
+            for (host, bytes) in bridged.of(self.bridge_plans.values()).0 {
+                let longest = trees_longest.entry(host).or_default();
+                *longest = bytes.max(*longest);
+            }
+        }
         let needs = guard::Needs {
             guard: &self.guard,
             known,
@@ -421,6 +438,8 @@ impl Planner {
             groups,
             transit: hosts.filter(re_injects).map(|host| host.id).collect(),
             route_longest: to_root.fold(self.crossed_max as usize, usize::max),
+            trees_longest,
+            turning,
         };
         let carriers = match self.guard.on {
             true => self.switches.carriers(),

@@ -259,6 +259,8 @@ pub struct AgentPlan {
     pub unicast_train_frames: u16,
     /// Bytes of a TREE route at most.
     pub tree_route_max: u8,
+    /// Bytes a second that the host may send of its own; none: any.
+    pub rate_bytes: Option<u64>,
     pub(crate) digest: OnceLock<[u8; 32]>,
 }
 
@@ -273,6 +275,7 @@ impl PartialEq for AgentPlan {
             && self.train_frames == other.train_frames
             && self.unicast_train_frames == other.unicast_train_frames
             && self.tree_route_max == other.tree_route_max
+            && self.rate_bytes == other.rate_bytes
     }
 }
 
@@ -308,6 +311,10 @@ impl AgentPlan {
             }
             if self.tree_route_max < u8::MAX {
                 digest.update([b't', self.tree_route_max]);
+            }
+            if let Some(rate) = self.rate_bytes {
+                digest.update(b"r");
+                digest.update(rate.to_be_bytes());
             }
             if let Some(route) = &self.root_route {
                 digest.update((route.len() as u64).to_be_bytes());

@@ -16,10 +16,10 @@ use lab::{
 use proptest::prelude::*;
 use wormcast_planner::{
     AgentPlan, ClassDNumbers, FabricState, Group, GroupScheme, Guard, Hosts, Planner, Stage,
-    SwitchState, Update, difference,
+    SwitchState, Switching, Update, difference,
 };
 use wormcast_routing::generate::{Irregular, irregular};
-use wormcast_routing::group::Scheme;
+use wormcast_routing::group::{Guard as RootGuard, Scheme, SwitchMode};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::worm::Kind;
@@ -195,6 +195,23 @@ fn any_network(random: &mut Random, seed: u64) -> Topology {
     }
 }
 
+/// Worms of some groups go up to the root first.
+fn by_root(random: &mut Random, groups: Vec<Arc<Group>>) -> Vec<Arc<Group>> {
+    let with_guard = |group: Arc<Group>| match group.scheme {
+        GroupScheme::One(Scheme::Switch(mut parameters))
+            if parameters.mode == SwitchMode::Tree && random.chance(40) =>
+        {
+            parameters.guard = RootGuard::B;
+            Arc::new(Group {
+                scheme: Scheme::Switch(parameters).into(),
+                ..(*group).clone()
+            })
+        }
+        _ => group,
+    };
+    groups.into_iter().map(with_guard).collect()
+}
+
 /// What hosts may send by a plan is let in while switches and hosts learn of the next one by one, and
 /// what the plan gives nobody is refused in the end.
 #[test]
@@ -211,12 +228,14 @@ fn no_host_loses_what_its_plan_has_it_send() {
         let switches: Vec<SwitchId> = network.switches().iter().map(|s| s.id).collect();
         let mut fabric = Fabric::new(&network, hosts);
         let first = random_groups(&mut random, &network, 5);
+        let first = by_root(&mut random, first);
         let mut groups = gathering(&mut random, first);
         let mut up = network.clone();
         let mut guard = Guard::default();
         for _ in 0..8 {
             if random.chance(50) {
                 let changed = change_groups(&mut random, &network, &groups);
+                let changed = by_root(&mut random, changed);
                 groups = gathering(&mut random, changed);
             }
             if random.chance(40) {
@@ -227,6 +246,15 @@ fn no_host_loses_what_its_plan_has_it_send() {
                     ..Setting::plain(algorithm)
                 };
                 fabric.planner.set_routing(setting);
+            }
+            if random.chance(25) {
+                let (mode, scheme) = *random.choose(&[
+                    ("packet", None),
+                    ("wormhole", Some("plain")),
+                    ("wormhole", Some("interrupt")),
+                ]);
+                let switching = Switching::named(mode, scheme).expect("one of them");
+                fabric.planner.set_switching(switching, false);
             }
             if random.chance(40) {
                 up = match random.chance(50) {
@@ -247,9 +275,12 @@ fn no_host_loses_what_its_plan_has_it_send() {
                     let again = fabric.plan(&up, &groups);
                     fabric.bring_out(&mut random, &again, None);
                 }
+                // The longest TREE routes are those of the bridge, where there was one.
+                let is_exact = new.routes.bridge.is_none();
                 for (switch, state) in &fabric.states {
                     if !fabric.silent.contains(switch) {
-                        refused += check_refused(&fabric, &guard, &groups, (*switch, state));
+                        refused +=
+                            check_refused(&fabric, &guard, &groups, (*switch, state), is_exact);
                     }
                 }
             }
@@ -274,13 +305,15 @@ fn check_refused(
     guard: &Guard,
     groups: &[Arc<Group>],
     (switch, state): (SwitchId, &SwitchState),
+    is_exact: bool,
 ) -> usize {
     let agents = &fabric.hosts.agents;
     let own = |host: &Host, kind, number| Enters {
         at: (switch, host.port),
         source: Some(host.id),
         kind,
-        route: 2,
+        route: 0,
+        next: Vec::new(),
         number,
     };
     let mut wrong = Vec::new();
@@ -292,10 +325,10 @@ fn check_refused(
         .iter()
         .filter(|host| host.switch == switch)
     {
-        let allowed: BTreeSet<Kind> = (fabric.used.get(&host.id).into_iter().flatten())
+        let sent: Vec<Enters> = (fabric.used.get(&host.id).into_iter().flatten())
             .flat_map(|plan| sent_by(&fabric.network, plan))
-            .map(|worm| worm.kind)
             .collect();
+        let allowed: BTreeSet<Kind> = sent.iter().map(|worm| worm.kind).collect();
         for kind in [
             Kind::Unicast,
             Kind::Tree,
@@ -325,6 +358,23 @@ fn check_refused(
             let long = Enters {
                 route: 65,
                 ..own(host, Kind::Unicast, None)
+            };
+            wrong.push((long, "ROUTE_TOO_LONG"));
+            for next in [254, host.port.get()] {
+                let back = Enters {
+                    route: 1,
+                    next: vec![next],
+                    ..own(host, Kind::Unicast, None)
+                };
+                wrong.push((back, "ROUTE_REFUSED"));
+            }
+        }
+        let longest = |worm: &&Enters| worm.kind == Kind::Tree && worm.at == (switch, host.port);
+        let longest = sent.iter().filter(longest).map(|worm| worm.route).max();
+        if let Some(longest) = longest.filter(|bytes| is_exact && *bytes < 255) {
+            let long = Enters {
+                route: longest + 1,
+                ..own(host, Kind::Tree, None)
             };
             wrong.push((long, "ROUTE_TOO_LONG"));
         }
@@ -366,6 +416,7 @@ fn check_refused(
             source: Some(HostId(0)),
             kind: Kind::Unicast,
             route: 1,
+            next: vec![0],
             number: None,
         };
         wrong.push((worm, "HOST_UNKNOWN"));

@@ -46,6 +46,9 @@ fn a_guard_that_is_off_leaves_no_trace() {
         Algorithm::Osud,
     );
     assert_eq!(off.switches, lab::plan_all(&pair(), &[]).switches);
+    let told = off.agents.values().map(|plan| (plan.host, plan.rate_bytes));
+    let expected = [(HostId(0), Some(5)), (HostId(1), None)];
+    assert_eq!(told.collect::<Vec<_>>(), expected, "agents keep to it");
     let tables: BTreeSet<_> = (off.switches.values())
         .flat_map(|state| state.entries.keys().map(|key| key.table.clone()))
         .collect();
@@ -139,4 +142,77 @@ fn the_bound_of_routes_is_the_least_that_holds_all() {
             .collect();
         assert_eq!(bounds, BTreeSet::from([expected]), "{spec}");
     }
+}
+
+/// Another rate is a new plan for its host alone, and for its port.
+#[test]
+fn a_rate_concerns_one_host() {
+    let network = wormcast_routing::generate::from_spec("line:3").unwrap();
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+    let hosts = all_live(&network);
+    let mut plan = |rates: &[(u16, u64)]| {
+        planner.set_guard(Guard {
+            on: true,
+            rates: rates
+                .iter()
+                .map(|&(host, rate)| (HostId(host), rate))
+                .collect(),
+            ..Guard::default()
+        });
+        planner.plan(&network, &network, &[], &hosts, &ClassDNumbers::default())
+    };
+    let before = plan(&[(1, 7)]);
+    let after = plan(&[(1, 7), (2, 9)]);
+    for (host, plan) in &after.agents {
+        let same = Arc::ptr_eq(plan, &before.agents[host]);
+        assert_eq!(same, *host != HostId(2), "{host:?}");
+    }
+    let rates = |state: &FabricState| -> Vec<u64> {
+        let switches = state.switches.values();
+        switches
+            .flat_map(|state| state.rates.values().copied())
+            .collect()
+    };
+    assert_eq!((rates(&before), rates(&after)), (vec![7], vec![7, 9]));
+    assert_eq!(after.agents[&HostId(2)].rate_bytes, Some(9));
+    assert_eq!(plan(&[]).agents[&HostId(1)].rate_bytes, None);
+}
+
+/// A TREE route has two bytes for each link that the worm crosses, and the marker. A host may have as many as the
+/// largest of its groups needs, and none without such a group.
+#[test]
+fn tree_routes_may_be_as_long_as_the_largest_multicast_of_the_host() {
+    let network = wormcast_routing::generate::from_spec("line:5").unwrap();
+    let guard = wormcast_routing::group::Guard::A;
+    let copied = |id: u16, members: &[u16]| {
+        let scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, guard));
+        let members: Vec<HostId> = members.iter().copied().map(HostId).collect();
+        Arc::new(group(id, scheme, &members))
+    };
+    let hosts: Vec<u16> = network.hosts().iter().map(|host| host.id.0).collect();
+    assert_eq!(hosts, [0, 1, 2, 3, 4], "one a switch");
+    let bounds = |groups: &[Arc<Group>]| -> Vec<u128> {
+        let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+        planner.set_guard(Guard {
+            on: true,
+            ..Guard::default()
+        });
+        let hosts = all_live(&network);
+        let class_d = ClassDNumbers::default();
+        let state = planner.plan(&network, &network, groups, &hosts, &class_d);
+        let entries = state
+            .switches
+            .values()
+            .flat_map(|state| state.entries.values());
+        let admitted = entries.filter(|action| action.name == "ingress.admit_host");
+        admitted
+            .map(|action| lab::model::parameter(action, "tree_max"))
+            .collect()
+    };
+    // To hosts 1 and 2 from host 0: two links, two hosts. From host 1: one link and a host each way.
+    let (small, all) = (copied(1, &[0, 1, 2]), copied(2, &[0, 1, 2, 3, 4]));
+    assert_eq!(bounds(&[]), [0, 0, 0, 0, 0]);
+    assert_eq!(bounds(&[small.clone()]), [9, 9, 9, 0, 0]);
+    assert_eq!(bounds(&[copied(3, &[1, 4])]), [0, 9, 0, 0, 9]);
+    assert_eq!(bounds(&[small, all]), [17, 17, 17, 17, 17]);
 }

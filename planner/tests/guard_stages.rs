@@ -6,7 +6,11 @@ mod lab;
 use std::sync::Arc;
 
 use lab::model::write;
-use wormcast_planner::{Action, KeyFields, MatchValue, Stage, SwitchState, difference};
+use wormcast_planner::{
+    Action, Entity, KeyFields, MatchValue, Operation, PortRate, Stage, SwitchState, Update,
+    difference,
+};
+use wormcast_wire::PortId;
 
 fn entry(table: &'static str, fields: &[(&'static str, u128)]) -> Arc<KeyFields> {
     let matches = fields
@@ -35,6 +39,7 @@ fn admits(host: u128, kinds: u128, route_max: u128, transit: u128) -> Arc<Action
         ("kinds", kinds),
         ("route_max", route_max),
         ("transit", transit),
+        ("tree_max", 2 * route_max + 1),
     ];
     does("ingress.admit_host", &all)
 }
@@ -75,6 +80,13 @@ fn stages(
 fn a_port_lets_in_what_it_did_and_what_it_is_to_until_the_last_stage() {
     let port = entry("ingress.guard", &[("standard_metadata.ingress_port", 3)]);
     let trusts = does("ingress.trust_port", &[]);
+    let link = |back| {
+        does(
+            "ingress.link_port",
+            &[("high", back & 0b1000), ("low", back)],
+        )
+    };
+    let (up, down, neither) = (link(0b1011), link(0b1101), link(0b1001));
     let (old, new) = (admits(7, 0b0011, 16, 0), admits(7, 0b1001, 8, 1));
     let both = admits(7, 0b1011, 16, 1);
     let other = admits(8, 0b0001, 8, 0);
@@ -108,14 +120,20 @@ fn a_port_lets_in_what_it_did_and_what_it_is_to_until_the_last_stage() {
         (
             "a link where a host was",
             (Some(&old), true),
-            (Some(&trusts), true),
+            (Some(&up), true),
             Some(&trusts),
         ),
         (
             "a host where a link was",
-            (Some(&trusts), true),
+            (Some(&up), true),
             (Some(&new), true),
             Some(&trusts),
+        ),
+        (
+            "a link to another switch",
+            (Some(&up), true),
+            (Some(&down), true),
+            Some(&neither),
         ),
         (
             "the guard goes on",
@@ -152,4 +170,31 @@ fn groups_are_closed_last_and_opened_first() {
         assert_eq!(stages(&key, (None, true), (there.clone(), true)), path[..1]);
         assert_eq!(stages(&key, (there, true), (None, true)), path);
     }
+}
+
+/// A switch polices what a host keeps to already: a lower rate comes when all agents follow the plan, a higher one before
+/// any hears of it.
+#[test]
+fn a_rate_falls_last_and_rises_first() {
+    let port = PortId::new(3).unwrap();
+    let state = |rate: Option<u64>| SwitchState {
+        rates: rate.map(|rate| (port, rate)).into_iter().collect(),
+        ..SwitchState::default()
+    };
+    for (before, after, stage) in [
+        (None, Some(9), Stage::Revoke),
+        (Some(9), Some(5), Stage::Revoke),
+        (Some(5), Some(9), Stage::Permit),
+        (Some(5), None, Stage::Permit),
+    ] {
+        let updates = difference(&state(after), &state(before), None);
+        let rate = Entity::Rate(PortRate { port, bytes: after });
+        let expected = Update {
+            stage,
+            operation: Operation::Modify,
+            entity: rate,
+        };
+        assert_eq!(updates, [expected], "{before:?} to {after:?}");
+    }
+    assert_eq!(difference(&state(Some(5)), &state(Some(5)), None), []);
 }

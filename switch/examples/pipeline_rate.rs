@@ -220,7 +220,7 @@ fn main() {
         for &execution in &settings.executions {
             let (mut pipeline, made) = load(case.program, execution);
             if case.guarded {
-                let admitted = [5, 1, 0, 64];
+                let admitted = [5, 1, 0, 64, 0];
                 insert(
                     &mut pipeline,
                     "ingress.guard",

@@ -1,16 +1,22 @@
 """The guard of the reference switch (SPEC.md §7): what may enter by a port."""
 
+import contextlib
 from typing import Any
 
 from oracle.codec import Worm
-from wormcast.wire import DropReason, Kind
+from oracle.tree import RouteError, split_tree
+from wormcast.wire import RECIRCULATE_PORT, DropReason, Kind
 
 Json = dict[str, Any]
+PATHS = (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST, Kind.GATHER)
 INGRESS = "standard_metadata.ingress_port"
 
 
 class ReferenceGuard:
     """Judges worms by the tables of a state."""
+
+    looks_ahead = True
+    """Whether it looks where a worm goes next."""
 
     def __init__(self, tables: dict[str, list[Json]], state: Json) -> None:
         self.ports = {entry["key"][INGRESS]: entry for entry in tables.get("ingress.guard", [])}
@@ -30,9 +36,15 @@ class ReferenceGuard:
             return None
         if entry is None:
             return DropReason.HOST_UNKNOWN
+        if action == "ingress.link_port":
+            return self._refuse_way(
+                port, worm, entry["parameters"]["low"] | entry["parameters"]["high"] << 128
+            )
         admitted = entry["parameters"]
-        if not is_plain and (reason := self._refuse_worm(worm, admitted)) is not None:
-            return reason
+        if not is_plain:
+            reason = self._refuse_worm(worm, admitted) or self._refuse_way(port, worm, 1 << port)
+            if reason is not None:
+                return reason
         if worm.kind == Kind.GROUP and len(worm.route) == 2:  # else it is malformed
             group = int.from_bytes(worm.route, "big")
             if group not in self.open and (port, group) not in self.senders:
@@ -47,7 +59,21 @@ class ReferenceGuard:
                 return DropReason.SOURCE_REFUSED
         elif not admitted["kinds"] >> worm.kind & 1:
             return DropReason.KIND_REFUSED
-        on_a_path = worm.kind in (Kind.UNICAST, Kind.CONTROL, Kind.BROADCAST, Kind.GATHER)
-        if on_a_path and len(worm.route) > admitted["route_max"]:
+        if worm.kind in PATHS and len(worm.route) > admitted["route_max"]:
+            return DropReason.ROUTE_TOO_LONG
+        if worm.kind == Kind.TREE and len(worm.route) > admitted["tree_max"]:
             return DropReason.ROUTE_TOO_LONG
         return None
+
+    def _refuse_way(self, port: int, worm: Worm, back: int) -> DropReason | None:
+        """Why a worm may not go on as its route says; bit p of `back`: port p leads back."""
+        if not self.looks_ahead:
+            return None
+        refused = False
+        if worm.kind == Kind.TREE:
+            # One that is malformed counts as that, and the body of a train has none.
+            with contextlib.suppress(RouteError):
+                refused = any(back >> branch & 1 for branch, _ in split_tree(worm.route))
+        elif worm.kind in PATHS and worm.route:
+            refused = worm.route[0] == RECIRCULATE_PORT or (back != 0 and worm.route[0] == port)
+        return DropReason.ROUTE_REFUSED if refused else None

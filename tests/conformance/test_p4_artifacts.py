@@ -224,6 +224,7 @@ def _preambles(file: str = "wormcast.p4info.txtpb") -> dict[str, int]:
         ("ingress.trust_port", 0x0100000B),
         ("ingress.admit_host", 0x0100000C),
         ("ingress.refuse_port", 0x0100000D),
+        ("ingress.link_port", 0x01000016),
         ("ingress.source_known", 0x0100000E),
         ("ingress.group_open", 0x0100000F),
         ("ingress.sender_known", 0x01000010),

@@ -207,6 +207,7 @@ DIFFERENT = {
     "INTERRUPT: the head of a later fragment",
     "INTERRUPT: the end of a fragment without its head",
     "guard: UNICAST route of 255 bytes",
+    *(vector["name"] for vector in DOCUMENT["vectors"] if vector["drops"] == {"ROUTE_REFUSED": 1}),
     "guard: STOP of a host",
     "guard: RESET of a host",
     "guard: STOP of a switch",

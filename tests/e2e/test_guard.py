@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 import json
-import struct
 import sys
 import textwrap
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from guard_worms import drops, put_in, refused, route_to, worm
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 from wormcast.network.groups import SCHEMES_ANYWHERE
-from wormcast.wire import ETHERTYPE_HOST, ETHERTYPE_WORM, WORM_MAC, WORM_VERSION, DropReason, Flag, Kind
+from wormcast.wire import Kind
 
 MIB = 2**20
-REASONS = [
-    reason.name.lower()
-    for reason in DropReason
-    if DropReason.SOURCE_REFUSED <= reason <= DropReason.HOST_UNKNOWN
-]
 PLAIN = 7
 FORGER = 5
 MEMBERS = [0, 1, 2, 3]
 IN_FORCE_SECONDS_MAX = 30.0
 RATE_BPS = 2_000_000
 FLOOD_FRAMES = 1500
-FRAME_PAYLOAD = bytes(1000)
-SENDER = textwrap.dedent(
-    """
-    import socket, sys, time
-    interface, frame, count, gap = sys.argv[1], bytes.fromhex(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    s.bind((interface, 0))
-    for n in range(count):
-        s.send(frame)
-        time.sleep(gap)
-    """
-)
 DATAGRAM = textwrap.dedent(
     """
     import socket, sys
@@ -69,47 +51,6 @@ def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
     return fabric
 
 
-def worm(source: int, kind: Kind, route: bytes, payload: bytes = FRAME_PAYLOAD) -> bytes:
-    """A frame with this worm."""
-
-    def header(checksum: int) -> bytes:
-        first, flags = WORM_VERSION << 4 | kind, Flag.HEAD | Flag.TAIL
-        return struct.pack(">BBBBHHHH", first, flags, len(route), 0, source, 0, ETHERTYPE_HOST, checksum)
-
-    summed = header(0) + route + bytes(len(route) % 2)
-    total = sum(struct.unpack(f">{len(summed) // 2}H", summed))
-    total = (total & 0xFFFF) + (total >> 16)
-    checksum = ~(total + (total >> 16)) & 0xFFFF
-    ethernet = WORM_MAC.to_bytes(6, "big") + bytes([2, 0, 0, 0, 0, 1]) + ETHERTYPE_WORM.to_bytes(2, "big")
-    return ethernet + header(checksum) + route + payload
-
-
-def put_in(fabric: Fabric, host: int, frame: bytes, count: int = 1, gap_s: float = 0.0) -> None:
-    argv = [sys.executable, "-c", SENDER, f"h{host}-eth0", frame.hex(), str(count), str(gap_s)]
-    sent = fabric.run(host, argv)
-    assert sent.returncode == 0, sent.stderr
-
-
-def drops(fabric: Fabric) -> Counter[str]:
-    """What the guards have refused, all switches together."""
-    total: Counter[str] = Counter()
-    for switch in fabric.options.topology["switches"]:
-        total.update(fabric.get(f"switches/{switch['id']}/counters")["drops"])
-    return Counter({reason: total[reason] for reason in REASONS if total[reason]})
-
-
-def refused(fabric: Fabric, send: Callable[[], None]) -> Counter[str]:
-    before = drops(fabric)
-    send()
-    time.sleep(0.3)
-    return drops(fabric) - before
-
-
-def route_to(fabric: Fabric, source: int, destination: int) -> bytes:
-    (route, *_) = fabric.get(f"routes?src={source}&dst={destination}")["routes"]
-    return bytes(route["ports"])
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -119,10 +60,13 @@ def route_to(fabric: Fabric, source: int, destination: int) -> bytes:
         ("CONTROL", "kind_refused"),
         ("worms of a plain host", "kind_refused"),
         ("a route that is too long", "route_too_long"),
+        ("a route back", "route_refused"),
+        ("a route round in the switch", "route_refused"),
     ],
 )
 def test_what_no_plan_gives_a_host_is_dropped_and_counted(fabric: Fabric, name: str, reason: str) -> None:
     route = route_to(fabric, FORGER, 0)
+    own_port = fabric.get(f"hosts/{FORGER}")["port"]
     frames = {
         "a forged source": (FORGER, worm(3, Kind.UNICAST, route)),
         "the source of plain hosts": (FORGER, worm(0xFFFF, Kind.UNICAST, route)),
@@ -130,6 +74,8 @@ def test_what_no_plan_gives_a_host_is_dropped_and_counted(fabric: Fabric, name: 
         "CONTROL": (FORGER, worm(FORGER, Kind.CONTROL, route)),
         "worms of a plain host": (PLAIN, worm(PLAIN, Kind.UNICAST, route)),
         "a route that is too long": (FORGER, worm(FORGER, Kind.UNICAST, route + bytes(60))),
+        "a route back": (FORGER, worm(FORGER, Kind.UNICAST, bytes([own_port]) + route)),
+        "a route round in the switch": (FORGER, worm(FORGER, Kind.UNICAST, b"\xfe" + route)),
     }
     host, frame = frames[name]
     assert refused(fabric, lambda: put_in(fabric, host, frame, 5)) == {reason: 5}
@@ -191,7 +137,7 @@ def test_a_flood_ends_at_its_switch_and_others_go_on(
     assert set(found) == {"source_refused", "rate_exceeded"}
     # BMv2 does not read all that comes where the machine is busy.
     assert FLOOD_FRAMES / 2 < found["source_refused"] <= FLOOD_FRAMES
-    # A bucket of 128 KiB, and what came in beside it in time.
+    # A bucket of 256 KiB, and what came in beside it in time.
     assert FLOOD_FRAMES / 8 < found["rate_exceeded"] < FLOOD_FRAMES
     assert refused(fabric, lambda: put_in(fabric, FORGER, frames[0], 300)) == {}, "it has no rate any more"
 

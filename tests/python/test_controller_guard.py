@@ -135,12 +135,36 @@ def test_the_command_line(tmp_path: Path) -> None:
             assert controller.guard.guard == Guard(True, frozenset({GroupId(7)}))
             assert "those of scheme table alone" in await command("guard", "set", "--open", "7")
             assert controller.guard.guard == Guard(True)
-            assert "may send 2.5 Mb/s" in await command("host", "limit", "h2", "2.5")
+            limit = ("host", "limit", "h2", "2.5")
+            switch_alone = "it has no agent that keeps to a rate, and its switch drops what is above"
+            assert f"may send 2.5 Mb/s: {switch_alone}" in await command(*limit)
             assert json.loads(await command("guard", "show", "--json")) == {
                 "on": True,
                 "closed": [],
                 "rates": [{"host": 2, "bps": 2_500_000}],
             }
+            # With the guard off it says so, and who is left to keep to it.
+            assert "agents keep to their rates, and no switch drops" in await command("guard", "set", "off")
+            off = "no switch drops what is above while the guard is off (wormcast guard set on)"
+            assert (
+                f"nothing holds it to that. It has no agent that keeps to a rate, and {off}"
+                in await command(*limit)
+            )
+            controller.agent_registered("h2", None, b"\2\0\0\0\0\1", 1500, "old", Epoch(0), revision=2)
+            assert "nothing holds it to that" in await command(*limit)
+            controller.agent_registered("h2", None, b"\2\0\0\0\0\1", 1500, "new", Epoch(0), revision=3)
+            assert f"its agent paces what it sends; {off}" in await command(*limit)
+            listed = await command("host", "list")
+            assert f"host 2 may send 2.5 Mb/s: its agent paces what it sends; {off}" in " ".join(
+                listed.split()
+            )
+            assert "limited" in listed
+            await command("guard", "set", "on")
+            assert "its agent paces what it sends, and its switch drops what is above" in await command(
+                *limit
+            )
+            shown = json.loads(await command("host", "list", "--json"))["hosts"]
+            assert [host["rate_kept_by"] for host in shown] == [[], [], ["agent", "switch"]]
             assert "at any rate" in await command("host", "limit", "2", "any")
             for wrong in ("fast", "nan", "inf"):
                 assert "no rate in Mb/s" in await command("host", "limit", "2", wrong, fails=True)
@@ -158,7 +182,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 
 def admit(port: int, kinds: int) -> TableEntry:
-    parameters = [("host", 5), ("kinds", kinds), ("route_max", 8), ("transit", 0)]
+    parameters = [("host", 5), ("kinds", kinds), ("route_max", 8), ("transit", 0), ("tree_max", 5)]
     return TableEntry("ingress.guard", [(INGRESS, port)], "ingress.admit_host", parameters)
 
 
@@ -226,12 +250,13 @@ def test_rates_are_set_and_taken_away() -> None:
     wanted.put_rate(PortRate(3, 1000))
     tables.found(guarded())
     tables.desire(wanted, None)
-    (update,) = tables.due(Stage.RETIRE)
+    assert tables.due(Stage.RETIRE) == [], "agents keep to it first"
+    (update,) = tables.due(Stage.REVOKE)
     assert update.entity == PortRate(3, 1000)
     assert str(tables.refuse(update, "no meter")) == "rate of port 3: no meter"
     tables.found(wanted.copy())
     tables.desire(guarded(), None)
-    (update,) = tables.due(Stage.RETIRE)
+    (update,) = tables.due(Stage.PERMIT)
     assert update.entity == PortRate(3, None)
     tables.executed([update])
     assert tables.actual.rates() == {}
@@ -317,7 +342,7 @@ def test_switches_let_in_before_agents_are_told_and_revoke_when_all_follow(
             assert first.admitted() == dict.fromkeys((0, 1, 3), "ingress.trust_port"), "nobody has confirmed"
             follow(controller, range(3))
             hosts = dict.fromkeys((0, 1), "ingress.admit_host")
-            await until(lambda: first.admitted() == {**hosts, 3: "ingress.trust_port"})
+            await until(lambda: first.admitted() == {**hosts, 3: "ingress.link_port"})
             await until(lambda: first.tables.actual == first.tables.desired)
 
             log.clear()
@@ -356,5 +381,54 @@ def test_an_agent_that_does_not_confirm_holds_nothing_up_for_ever(monkeypatch: p
             await client.put("guard", json={"on": True})
             session: Any = controller.sessions[SwitchId(0)]
             await until(lambda: session.admitted().get(0) == "ingress.admit_host")
+
+    asyncio.run(main())
+
+
+def test_agents_are_told_their_rate_before_switches_police_it_and_after_they_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also with the guard off, where they alone keep to it. No route goes through a host with a rate."""
+    monkeypatch.setattr(route_steps, "LEFT_BEHIND_AFTER_S", 60.0)
+    bps, rate = 5_000_000, 625_000
+
+    async def main() -> None:
+        async with running() as controller, rest(controller) as client:
+            add_fabric(controller)
+            for switch, session in list(controller.sessions.items()):
+                controller.sessions[switch] = Session(session.spec, [])  # type: ignore[assignment]
+            for n in range(3):
+                controller.agent_registered(
+                    f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=3
+                )
+            await controller.reconciler.settle()
+
+            def told() -> list[int | None]:
+                plans = [controller.reconciler.told(HostId(host)) for host in range(3)]
+                return [plan.plan.rate_bytes for plan in plans if plan is not None]
+
+            def policed() -> list[int | None]:
+                states = [controller.sessions[switch].fake.state for switch in sorted(controller.sessions)]
+                return [rate for state in states for rate in state.rates().values()]
+
+            shown = (await client.put("hosts/1/rate", json={"bps": bps})).json()
+            assert (shown["rate_bps"], shown["rate_kept_by"]) == (bps, ["agent"])
+            assert (shown["transit"], shown["re_injects"]) == (True, False)
+            assert (told(), policed()) == ([None, rate, None], [])
+            follow(controller, range(3))
+            await client.put("guard", json={"on": True})
+            assert policed() == [], "nobody has confirmed"
+            follow(controller, range(3))
+            await until(lambda: policed() == [rate])
+            await client.put("hosts/1/rate", json={"bps": 4 * bps})
+            assert (told()[1], policed()) == (4 * rate, [4 * rate]), "more is let in first"
+            follow(controller, range(3))
+            await client.put("hosts/1/rate", json={"bps": bps})
+            assert (told()[1], policed()) == (rate, [4 * rate])
+            follow(controller, range(3))
+            await until(lambda: policed() == [rate])
+            shown = (await client.put("hosts/1/rate", json={"bps": None})).json()
+            assert (shown["rate_kept_by"], shown["re_injects"]) == ([], shown["state"] == "up")
+            assert (told(), policed()) == ([None, None, None], [])
 
     asyncio.run(main())

@@ -110,7 +110,7 @@ def test_the_list_of_hosts_fits(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    host = {"transit": False, "transit_busy": False, "re_injects": False}
+    host = {"transit": False, "transit_busy": False, "re_injects": False, "rate_bps": None}
     names = [
         "h65534",
         "host-with-a-name",

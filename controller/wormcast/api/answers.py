@@ -174,6 +174,7 @@ class Host(Answer):
     transit_busy: bool
     re_injects: bool
     rate_bps: int | None
+    rate_kept_by: list[Literal["agent", "switch"]]
     agent: bool
     attached: bool
     mac: str | None

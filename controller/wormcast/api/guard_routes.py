@@ -35,9 +35,7 @@ class RateBody(Body):
     """How fast a host may send."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"bps": 100_000_000}]})
-    bps: Annotated[
-        StrictInt | None, Field(description=f"{RATE_BOUND}, worms it re-injects included; null: any rate")
-    ]
+    bps: Annotated[StrictInt | None, Field(description=f"{RATE_BOUND}; null: any rate")]
 
 
 class PortBody(Body):
@@ -70,6 +68,8 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
     async def put_rate(
         host: Annotated[str, Path(description="host id or name")], body: RateBody
     ) -> dict[str, Any]:
+        """`rate_kept_by` of the answer says who holds the host to it: `agent` paces what it sends, `switch` drops what is
+        above while the guard is on; empty: nobody does. Worms of others are not routed through a host with a rate."""
         record = controller.find_host(host)
         controller.guard.limit(record.id, body.bps)
         await _tell(controller)

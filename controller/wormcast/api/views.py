@@ -86,6 +86,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "transit_busy": record.load.busy,
         "re_injects": controller.hosts.re_injects(record, now),
         "rate_bps": controller.guard.guard.rates.get(record.id),
+        "rate_kept_by": controller.guard.kept_by(record, 0 if status is None else status.revision),
         "agent": record.agent,
         "attached": record.attached,
         "mac": record.mac.hex(":") if record.mac else None,

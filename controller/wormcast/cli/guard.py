@@ -120,4 +120,4 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     for port in value.get("ports", []):
         click.echo(f"port {port['port']} of switch {port['switch']}: leads to {_leads_to(port['leads_to'])}")
     if value["rates"] and not value["on"]:
-        click.echo("rates count while the guard is on")
+        click.echo("the guard is off: agents keep to their rates, and no switch drops what is above")

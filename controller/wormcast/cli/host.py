@@ -69,7 +69,7 @@ def list_hosts(api: str, as_json: bool) -> None:
 
 
 def print_hosts(hosts: Sequence[dict[str, Any]]) -> None:
-    """A line each, within 80 columns but for long names; then why hosts are not up."""
+    """A line each, within 80 columns but for long names; then why hosts are not up, and who holds them to their rates."""
     print_table(
         counted(len(hosts), "host"),
         ["host", "name", "state", "switch:port", "transit", "MAC"],
@@ -87,8 +87,9 @@ def print_hosts(hosts: Sequence[dict[str, Any]]) -> None:
         folded=["name"],
     )
     for one in hosts:
-        if one["reason"]:
-            text = f"host {one['id']} is {one['state']}: {one['reason']}"
+        notes = [f"host {one['id']} is {one['state']}: {one['reason']}"] if one["reason"] else []
+        notes += [_limit(one)] if one["rate_bps"] is not None else []
+        for text in notes:
             click.echo("\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ")))
 
 
@@ -98,6 +99,8 @@ def _transit(shown: dict[str, Any]) -> str:
         return "yes"
     if not shown["transit"]:
         return "opted out"
+    if shown["rate_bps"] is not None:
+        return "limited"
     return "busy" if shown["transit_busy"] else "no"
 
 
@@ -136,10 +139,11 @@ def forget(name_or_id: str, api: str, as_json: bool) -> None:
 @click.argument("rate", type=Rate())
 @api_options
 def limit(name_or_id: str, rate: float, api: str, as_json: bool) -> None:
-    """Let a host send at most RATE Mb/s, or 'any'. It counts while the guard is on (wormcast guard set on).
+    """Let a host send at most RATE Mb/s, or 'any'.
 
-    What is above is dropped by its switch, and agents send it again: give a rate with room for them. Worms of
-    others that the host re-injects count too.
+    Its agent paces what it sends, so nothing of it is lost. With the guard on (wormcast guard set on) its switch also drops
+    what is above, which an agent never sends. A host without an agent is held to it by its switch alone. Worms of others
+    are not routed through a host with a rate.
     """
     bps = None if rate == math.inf else round(rate * BPS)
     value = Client(api).send("PUT", f"/hosts/{segment(name_or_id)}/rate", {"bps": bps})
@@ -148,4 +152,16 @@ def limit(name_or_id: str, rate: float, api: str, as_json: bool) -> None:
     elif value["rate_bps"] is None:
         click.echo(f"host {value['id']} may send at any rate")
     else:
-        click.echo(f"host {value['id']} may send {value['rate_bps'] / BPS:g} Mb/s")
+        click.echo(_limit(value))
+
+
+def _limit(shown: dict[str, Any]) -> str:
+    """A host's rate, and who holds it to it."""
+    by = shown["rate_kept_by"]
+    kept = "its agent paces what it sends" if "agent" in by else "it has no agent that keeps to a rate"
+    if "switch" in by:
+        kept += ", and its switch drops what is above"
+    else:
+        off = "no switch drops what is above while the guard is off (wormcast guard set on)"
+        kept = f"{kept}; {off}" if by else f"nothing holds it to that. {kept.capitalize()}, and {off}"
+    return f"host {shown['id']} may send {shown['rate_bps'] / BPS:g} Mb/s: {kept}"

@@ -23,6 +23,8 @@ VERSION_MAX = 64
 """Characters of an agent's version."""
 REVISION_LIMITS = 1
 """Agents of this revision of agent.proto keep to the limit of TREE routes that their plan names."""
+REVISION_RATE = 3
+"""Agents of this revision pace what they send by the rate that their plan names."""
 MTU_MAX = 0xFFFF
 ROUTE_USES_MAX = 256
 """Hosts to which one message says how often routes were used; further ones are not read."""

@@ -117,6 +117,8 @@ class HostRegistry:
     def __init__(self, gone_after_s: float = GONE_AFTER_S) -> None:
         """`gone_after_s` is from `GONE_AFTER_MIN_S` to `GONE_AFTER_MAX_S`."""
         self.gone_after_s = gone_after_s
+        self.limited: Collection[HostId] = ()
+        """Hosts with a rate. Switches meter all that comes from them, so they send nothing for others."""
         self._hosts: dict[HostId, HostRecord] = {}
         self._names: dict[str, HostRecord] = {}
         self._places: dict[PortRef, HostRecord] = {}
@@ -320,8 +322,10 @@ class HostRegistry:
         return "up"
 
     def re_injects(self, record: HostRecord, now: float) -> bool:
-        """Whether worms of others are routed through it: it is up, its agent lets them and keeps up with them."""
-        return record.transit and not record.load.busy and self.state(record, now) == "up"
+        """Whether worms of others are routed through it: it is up, its agent lets them and keeps up with them, and it may
+        send at any rate."""
+        may = record.transit and not record.load.busy and record.id not in self.limited
+        return may and self.state(record, now) == "up"
 
     def is_heard(self, record: HostRecord, now: float) -> bool:
         """Whether it is at its place for sure: declared there, or heard lately."""

@@ -16,10 +16,13 @@ METER_RATES = "rates"
 METER_PUNTS = "punts"
 TABLE_WORMHOLE = "ingress.wormhole"
 ACTION_PACKET = "ingress.packet_mode"
-BURST_S = 0.05
-"""A host may send so long at once, faster than its rate, when it was quiet before."""
-BURST_BYTES_MIN = 1 << 17
-"""Room for some of the longest frames, at low rates too."""
+BURST_S = 1.0
+"""What a host may send so long may come at once. Its agent sends no more than 20 ms of it at once, and a train; but where the
+switch, or what is between, stands still for a moment, it meters what has come meanwhile as if all had come then."""
+BURST_BYTES_MIN = 1 << 18
+"""Room for an agent's burst, and a train of the longest frames, at low rates too."""
+BURST_BYTES_MAX = 1 << 30
+"""BMv2 counts bursts in 32 bits."""
 GROUPS_KEPT = 4096
 """Messages about replication groups that are kept."""
 
@@ -47,7 +50,7 @@ def _encode_rate(rate: PortRate) -> finsy.P4MeterEntry:
     """One bucket: what is above the rate is red."""
     config = None
     if (bps := rate.bytes) is not None:
-        burst = max(BURST_BYTES_MIN, round(bps * BURST_S))
+        burst = min(max(BURST_BYTES_MIN, round(bps * BURST_S)), BURST_BYTES_MAX)
         config = finsy.P4MeterConfig(cir=bps, cburst=burst, pir=bps, pburst=burst)
     return finsy.P4MeterEntry(METER_RATES, index=rate.port, config=config)
 

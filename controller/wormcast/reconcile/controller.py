@@ -102,7 +102,7 @@ class Controller:
         self.groups = GroupBook(
             database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
         )
-        self.guard = GuardBook(database, self.groups, guard)
+        self.guard = GuardBook(database, self.groups, self.hosts, guard)
         self.switching = SwitchingBook(database, artifacts, switching)
         self._changes = ChangeRate()
         self.sessions: dict[SwitchId, SwitchSession] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from wormcast.directory.messages import REVISION_RATE
+from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.network.guard import RATE_BOUND, RATE_MAX_BPS, RATE_MIN_BPS, Guard
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.reconcile.errors import RequestError
@@ -15,11 +17,15 @@ from wormcast.store.database import Database
 class GuardBook:
     """What is asked of the guard of this fabric."""
 
-    def __init__(self, database: Database, groups: GroupBook, on: bool | None = None) -> None:
+    def __init__(
+        self, database: Database, groups: GroupBook, hosts: HostRegistry, on: bool | None = None
+    ) -> None:
         """`on`: whether it is on from now on; None: as kept, else off. Raises `StoreError`."""
         self._database = database
         self._groups = groups
+        self._hosts = hosts
         self.guard = database.guard()
+        hosts.limited = self.guard.rates
         if on is not None:
             self._put(replace(self.guard, on=on))
 
@@ -53,6 +59,14 @@ class GuardBook:
             replace(self.guard, ports={ref: to for ref, to in self.guard.ports.items() if ref[0] != switch})
         )
 
+    def kept_by(self, record: HostRecord, revision: int) -> list[str]:
+        """Who holds a host to its rate: `agent`, which is of this revision of agent.proto, paces what it sends; `switch`
+        drops what is above."""
+        if record.id not in self.guard.rates:
+            return []
+        paces = record.agent and revision >= REVISION_RATE
+        return ["agent"] * paces + ["switch"] * self.guard.on
+
     def forget_groups(self, groups: Iterable[GroupId]) -> None:
         """These are no more: another of the same number is open."""
         self._put(replace(self.guard, closed=self.guard.closed - frozenset(groups)))
@@ -78,3 +92,4 @@ class GuardBook:
         if guard != self.guard:
             self._database.put_guard(guard)
             self.guard = guard
+            self._hosts.limited = guard.rates

@@ -15,6 +15,7 @@ use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::flow_control::FlowControl;
+use crate::pacing::Pacing;
 use crate::plan::{AgentPlan, GROUPS_MAX, PlanChangeMessage, PlannedGroup, RefusedGroup};
 use crate::trains::{Arrivals, Taken, Trains};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
@@ -92,6 +93,7 @@ pub struct Agent {
     transit: Transit,
     flow: FlowControl,
     trains: Trains,
+    pacing: Pacing,
     arrivals: Arrivals,
     host: Option<HostId>,
     plan: Option<AgentPlan>,
@@ -112,6 +114,7 @@ impl Agent {
             transit: Transit::new(transit),
             flow: FlowControl::default(),
             trains: Trains::default(),
+            pacing: Pacing::default(),
             arrivals: Arrivals::default(),
             host: None,
             plan: None,
@@ -216,6 +219,7 @@ impl Agent {
         engine.set_tree_route_max(plan.tree_route_max.into());
         engine.leave_train_room(plan.unicast_train_frames > 1);
         (self.trains).set_frames_most(plan.unicast_train_frames, plan.train_frames);
+        self.pacing.set_rate(plan.rate_bytes);
         let none = BTreeMap::new();
         let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
         // A group that is refused stays as it was.
@@ -415,6 +419,7 @@ impl Agent {
             transit: &mut self.transit,
             flow: &mut self.flow,
             trains: &mut self.trains,
+            pacing: &mut self.pacing,
             engine: self.engine.as_mut(),
         }
     }
@@ -422,12 +427,17 @@ impl Agent {
     /// When to call [`advance`](Self::advance) at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout);
+        // What is due while the first switch takes nothing, or own frames wait for their rate, wakes nobody.
+        let paced = match self.trains.is_open() {
+            true => Instant::ZERO,
+            false => self.pacing.open_at(),
+        };
+        let own = |time: Option<Instant>| time.map(|time| time.max(paced));
         let to_send = [
-            engine,
+            own(engine),
             self.transit.poll_timeout(),
-            self.trains.poll_timeout(),
+            own(self.trains.poll_timeout()),
         ];
-        // What is due while the first switch takes nothing wakes nobody.
         let to_send = to_send.map(|time| time.map(|time| time.max(self.flow.open_at())));
         let times = to_send.into_iter().chain([self.applications_due]);
         times.flatten().min()

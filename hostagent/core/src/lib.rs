@@ -8,6 +8,7 @@
 //! - [`api`]: messages and frames of the local API (API.md)
 //! - [`figures`]: counters and failures, for the controller and for status
 //! - [`flow_control`]: whether the first switch takes frames now, in wormhole mode
+//! - [`pacing`]: how fast this host may send what is its own
 //! - [`trains`]: own worms of several frames, and those that arrive, in wormhole mode
 //! - [`transit`]: worms of others, which this host re-injects
 //! - [`clock`]: time without the pauses of the process
@@ -20,6 +21,7 @@ pub mod clock;
 pub mod figures;
 pub mod flow_control;
 pub mod order;
+pub mod pacing;
 pub mod plan;
 pub mod trains;
 pub mod transit;

@@ -9,6 +9,7 @@
 //! for every [`TRANSIT_SHARE`] bytes of theirs, so neither starves the other.
 
 use crate::flow_control::FlowControl;
+use crate::pacing::Pacing;
 use crate::trains::Trains;
 use std::collections::VecDeque;
 use wormcast_protocol::{Engine, Instant};
@@ -194,6 +195,8 @@ pub struct Outgoing<'a> {
     pub flow: &'a mut FlowControl,
     /// Couples own worms.
     pub trains: &'a mut Trains,
+    /// When the next of them may go.
+    pub pacing: &'a mut Pacing,
     /// Own traffic, once the agent is a host.
     pub engine: Option<&'a mut Engine>,
 }
@@ -208,7 +211,12 @@ impl Outgoing<'_> {
         let (engine, trains) = (&mut self.engine, &mut *self.trains);
         let others_wait = !self.transit.is_empty();
         let is_open = trains.is_open();
+        // A train that is open holds channels: its frames do not wait.
+        let waits = !is_open && self.pacing.holds(now);
         let mut own = || {
+            if waits {
+                return None;
+            }
             let poll = |buf: &mut [u8]| engine.as_mut()?.poll_transmit(now, buf);
             trains.next(others_wait, poll, buf)
         };
@@ -220,6 +228,9 @@ impl Outgoing<'_> {
             }
             false => self.transit.next(own)?,
         };
+        if let NextFrame::Own(length) = next {
+            self.pacing.note_sent(length, now);
+        }
         self.flow.note_sent(now);
         Some(next)
     }

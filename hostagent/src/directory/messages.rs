@@ -19,6 +19,7 @@ pub(super) fn plan_message(plan: rpc::Plan) -> PlanMessage {
         train_frames: plan.train_frames,
         unicast_train_frames: plan.unicast_train_frames,
         tree_route_max: plan.tree_route_max,
+        rate_bytes: plan.rate_bytes,
     }
 }
 
@@ -38,6 +39,7 @@ pub(super) fn change_message(change: rpc::PlanChange) -> PlanChangeMessage {
         train_frames: change.train_frames,
         unicast_train_frames: change.unicast_train_frames,
         tree_route_max: change.tree_route_max,
+        rate_bytes: change.rate_bytes,
     }
 }
 

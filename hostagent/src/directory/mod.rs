@@ -54,7 +54,7 @@ const COUNTERS_MAX: usize = 4096;
 /// Counters whose last value is remembered; with more, all are told again.
 const TOLD_MAX: usize = 2 * COUNTERS_MAX;
 /// Of the messages of agent.proto, as this agent knows them.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 /// Characters of a controller's refusal that are shown.
 const REFUSAL_CHARS_MAX: usize = 1000;
 

@@ -113,6 +113,7 @@ impl TestController {
                 train_frames: 1,
                 unicast_train_frames: 0,
                 tree_route_max: 0,
+                rate_bytes: 0,
             };
             self.set_plan(plan);
         }

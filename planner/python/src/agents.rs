@@ -237,6 +237,12 @@ impl AgentPlan {
         self.plan.tree_route_max
     }
 
+    /// Bytes a second that the host may send of its own; None: any.
+    #[getter]
+    fn rate_bytes(&self) -> Option<u64> {
+        self.plan.rate_bytes
+    }
+
     /// All of them as fields of `Plan` in agent.proto, encoded.
     fn encode_routes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.plan.encode_routes())

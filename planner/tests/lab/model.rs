@@ -54,6 +54,7 @@ impl<'t> Walker<'t> {
             source,
             kind: Kind::Group,
             route: 2,
+            next: Vec::new(),
             number: Some(number),
         };
         if self.is_refused(&worm) {
@@ -115,6 +116,7 @@ impl<'t> Walker<'t> {
             source: Some(sender.id),
             kind: Kind::Unicast,
             route,
+            next: Vec::new(),
             number: None,
         };
         if self.is_refused(&worm((at, sender.port), route.len())) {

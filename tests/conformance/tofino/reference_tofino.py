@@ -34,6 +34,10 @@ class TofinoReference(ReferenceSwitch):
     may_wait = False
     """Whether worms wait here for their turn: tofino2.p4 in wormhole mode."""
 
+    def __init__(self, state: Json) -> None:
+        super().__init__(state)
+        self.guard.looks_ahead = False
+
     def handle(
         self, ingress_port: int, frame: bytes, deq_qdepth: int = 0, egress_port: int | None = None
     ) -> Outcome:

@@ -2,14 +2,14 @@
 
 The state `guarded` is `small` with hosts 5 to 8 at ports 0 to 3 (states.py):
 
-| port | host | kinds | re-injects | route | groups it may send to |
-|---|---|---|---|---|---|
-| 0 | 5 | all but CONTROL | yes | 8 | 7 |
-| 1 | 6 | UNICAST | no | 4 | – |
-| 2 | 7, plain | none | no | 0 | 9 |
-| 3 | 8, its rate below any frame | UNICAST | no | 4 | – |
-| 4, 5 | switches | | | | |
-| 6 | nothing known | | | | |
+| port | host | kinds | re-injects | route | TREE route | groups it may send to |
+|---|---|---|---|---|---|---|
+| 0 | 5 | all but CONTROL | yes | 8 | 23 | 7 |
+| 1 | 6 | UNICAST, TREE | no | 4 | 5 | – |
+| 2 | 7, plain | none | no | 0 | 0 | 9 |
+| 3 | 8, its rate below any frame | UNICAST | no | 4 | 0 | – |
+| 4, 5 | a switch; what comes by port 5 may turn | | | | | |
+| 6 | nothing known | | | | | |
 
 Groups 7 and 9 are closed. Hosts 0 to 7 and 64 are known as sources.
 """
@@ -56,6 +56,7 @@ def guard_vectors() -> list[Json]:
         *_sources(),
         *_kinds(),
         *_routes(),
+        *_ways(),
         *_groups(),
         *_ports(),
         *_admission_first(),
@@ -137,16 +138,17 @@ def _kinds() -> list[Json]:
     for port in (1, 2):
         worms = _worms(source=OWNERS[port])
         if port == 1:
-            del worms["UNICAST"]
-        whose = "a host that sends UNICAST alone" if port == 1 else "a plain host"
+            del worms["UNICAST"], worms["TREE"]
+        whose = "a host that sends UNICAST and TREE alone" if port == 1 else "a plain host"
         cases += [_refused(f"{name} of {whose}", worm, "KIND_REFUSED", port) for name, worm in worms.items()]
     return cases
 
 
 def _routes() -> list[Json]:
-    """Port bytes as they arrive, the one for this switch included. TREE routes have no such bound."""
+    """Bytes as they arrive, those for this switch included."""
     rest = bytes.fromhex("00010203040506")
     tree = make_tree_worm(Branch(4, tuple(Branch(port) for port in range(10))))
+    longer = make_tree_worm(Branch(4, tuple(Branch(port) for port in range(11))))
     return [
         one_step(
             "guard: longest UNICAST route",
@@ -174,11 +176,33 @@ def _routes() -> list[Json]:
             1,
         ),
         copied(
-            "guard: a TREE route may be longer",
+            "guard: longest TREE route",
             tree,
             0,
             {4: bytes(x for port in range(10) for x in (port, 0)) + b"\xff"},
             state=GUARDED,
+        ),
+        _refused("TREE route too long", longer, "ROUTE_TOO_LONG", 0),
+        _refused(
+            "TREE route too long for this host",
+            make_tree_worm(Branch(4), Branch(5), Branch(6), source=6),
+            "ROUTE_TOO_LONG",
+            1,
+        ),
+        copied(
+            "guard: longest TREE route of another host",
+            make_tree_worm(Branch(4), Branch(5), source=6),
+            1,
+            {4: "", 5: ""},
+            state=GUARDED,
+        ),
+        dropped(
+            "guard: TREE route too long, and malformed",
+            make_worm(Kind.TREE, b"\x04\x00" * 12),
+            "ROUTE_TOO_LONG",
+            0,
+            state=GUARDED,
+            kinds={"TREE": 1},
         ),
         dropped(
             "guard: absorbed, too long as it arrived",
@@ -188,17 +212,78 @@ def _routes() -> list[Json]:
             state=GUARDED,
             kinds={"UNICAST": 1},
         ),
-        # It is judged where it enters, not again at each pass.
-        vector(
-            "guard: absorbed twice",
-            (worm := make_worm(0, bytes([254] * 2) + b"\x05")).to_frame(),
-            0,
-            {5: worm.at(b"", hops=3).to_frame()},
-            GUARDED,
-            kinds={"UNICAST": 3},
-            recirculated=2,
+        copied(
+            "guard: longer TREE route from a switch",
+            make_tree_worm(Branch(0, tuple(Branch(port) for port in range(11))), source=60000),
+            5,
+            {0: bytes(x for port in range(11) for x in (port, 0)) + b"\xff"},
+            state=GUARDED,
         ),
     ]
+
+
+def _ways() -> list[Json]:
+    """No worm goes back where it came from, but by port 5, where worms turn, or round in the switch."""
+    cases = []
+    for port, whose, source, routes in (
+        (0, "its host", 5, {"UNICAST": "00", "UNICAST on its way": "0003", "BROADCAST": "0003"}),
+        (4, "a switch", 60000, {"UNICAST": "0403", "CONTROL": "0403", "GATHER": "0403", "BROADCAST": "04"}),
+    ):
+        for name, route in routes.items():
+            kind = Kind[name.split()[0]]
+            payload = {"payload": bytes(24)} if kind == Kind.GATHER else {}
+            worm = make_worm(kind, route, source=source, **payload)
+            cases.append(_refused(f"{name} back to {whose}", worm, "ROUTE_REFUSED", port))
+        back = make_tree_worm(Branch(1), Branch(port), source=source)
+        cases.append(_refused(f"TREE back to {whose}", back, "ROUTE_REFUSED", port))
+        lost = make_tree_worm(Branch(port), Branch(7), source=source)
+        cases.append(_refused(f"TREE back to {whose}, and to no port", lost, "ROUTE_REFUSED", port))
+    cases += [
+        _refused("in transit, back to who re-injects", make_worm(0, "0003", source=1), "ROUTE_REFUSED", 0),
+        _refused(
+            "TREE back by another link",
+            make_tree_worm(Branch(0), Branch(5), source=60000),
+            "ROUTE_REFUSED",
+            4,
+        ),
+        # The next switch looks at what is below.
+        copied(
+            "guard: TREE that goes back later",
+            make_tree_worm(Branch(4, (Branch(0), Branch(4)))),
+            0,
+            {4: "00000400ff"},
+            state=GUARDED,
+        ),
+        copied(
+            "guard: TREE that turns where worms may",
+            make_tree_worm(Branch(0), Branch(5), source=60000),
+            5,
+            {0: "", 5: ""},
+            state=GUARDED,
+        ),
+        one_step(
+            "guard: UNICAST that turns where worms may",
+            make_worm(0, "0503", source=60000),
+            5,
+            "03",
+            ingress_port=5,
+            state=GUARDED,
+        ),
+        dropped(
+            "guard: TREE back to its host, and malformed",
+            make_worm(Kind.TREE, "0000"),
+            "TREE_MALFORMED",
+            0,
+            state=GUARDED,
+            kinds={"TREE": 1},
+        ),
+    ]
+    for port, source in ((0, 5), (0, 1), (4, 60000), (5, 60000)):
+        worm = make_worm(0, bytes([254] * 2) + b"\x05", source=source)
+        cases.append(_refused(f"absorbed, of {source} by port {port}", worm, "ROUTE_REFUSED", port))
+    worm = make_worm(Kind.BROADCAST, "fe", source=60000)
+    cases.append(_refused("BROADCAST absorbed", worm, "ROUTE_REFUSED", 4))
+    return cases
 
 
 def _groups() -> list[Json]:

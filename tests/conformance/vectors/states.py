@@ -162,17 +162,22 @@ def _guarded() -> Json:
     state = deepcopy(SMALL)
     ingress = "standard_metadata.ingress_port"
 
-    def admit(port: int, host: int, kinds: int, transit: int, route_max: int) -> Json:
-        parameters = {"host": host, "kinds": kinds, "transit": transit, "route_max": route_max}
+    def admit(port: int, host: int, kinds: int, transit: int, route_max: int, tree_max: int) -> Json:
+        parameters = {"host": host, "kinds": kinds, "transit": transit}
+        parameters |= {"route_max": route_max, "tree_max": tree_max}
         return _entry("ingress.guard", {ingress: port}, "ingress.admit_host", **parameters)
 
     state["tables"] += [
-        admit(0, 5, kinds=0b01111, transit=1, route_max=8),
-        admit(1, 6, kinds=0b00001, transit=0, route_max=4),
-        admit(2, 7, kinds=0, transit=0, route_max=0),
-        admit(3, 8, kinds=0b00001, transit=0, route_max=4),
+        admit(0, 5, kinds=0b01111, transit=1, route_max=8, tree_max=23),
+        admit(1, 6, kinds=0b00011, transit=0, route_max=4, tree_max=5),
+        admit(2, 7, kinds=0, transit=0, route_max=0, tree_max=0),
+        admit(3, 8, kinds=0b00001, transit=0, route_max=4, tree_max=0),
     ]
-    state["tables"] += [_entry("ingress.guard", {ingress: port}, "ingress.trust_port") for port in (4, 5)]
+    # Both lead to one neighbour; what comes by port 5 may turn.
+    for port, low in ((4, 0x30), (5, 0)):
+        state["tables"].append(_entry("ingress.guard", {ingress: port}, "ingress.link_port", low=low, high=0))
+    # As every port is while the guard is being turned on.
+    state["tables"].append(_entry("ingress.guard", {ingress: 9}, "ingress.trust_port"))
     for value, mask in ((0, 0xFFF8), (64, 0xFFFF)):
         entry = _entry("ingress.sources", {"source": {"value": value, "mask": mask}}, "ingress.source_known")
         state["tables"].append({**entry, "priority": 1})

@@ -265,6 +265,7 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
         train_frames: plan.train_frames.into(),
         unicast_train_frames: plan.unicast_train_frames.into(),
         tree_route_max: plan.tree_route_max.into(),
+        rate_bytes: plan.rate_bytes.unwrap_or(0),
     }
 }
 

@@ -290,6 +290,7 @@ fn change(before: &PlanMessage, after: &PlanMessage) -> PlanChangeMessage {
         train_frames: after.train_frames,
         unicast_train_frames: after.unicast_train_frames,
         tree_route_max: after.tree_route_max,
+        rate_bytes: after.rate_bytes,
     }
 }
 

@@ -17,8 +17,8 @@ use wormcast_switch_program::{ActionCall, Bits, DigestId, FieldMatch, TableId};
 
 /// Of `drop_reason_t`.
 pub const SOURCE_REFUSED: usize = 18;
-/// SOURCE_REFUSED to HOST_UNKNOWN.
-const GUARD_REASONS: std::ops::RangeInclusive<usize> = SOURCE_REFUSED..=23;
+/// SOURCE_REFUSED to HOST_UNKNOWN, and ROUTE_REFUSED.
+const GUARD_REASONS: [usize; 7] = [SOURCE_REFUSED, 19, 20, 21, 22, 23, 28];
 /// What a host may send at once.
 const BURST_BYTES: u64 = 1 << 17;
 

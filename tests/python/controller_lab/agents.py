@@ -73,6 +73,7 @@ def changed(plan: Any, change: Any) -> Any:
         host_id=plan.host_id,
         routes_at_random=change.routes_at_random,
         train_frames=change.train_frames,
+        rate_bytes=change.rate_bytes,
         unicast_train_frames=change.unicast_train_frames,
     )
     if change.HasField("root_route"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wormcast_planner import MulticastGroup, SwitchState, TableDefault, Update
+from wormcast_planner import MulticastGroup, PortRate, SwitchState, TableDefault, Update
 
 
 class FakeSwitch:
@@ -15,7 +15,7 @@ class FakeSwitch:
         """Executes one update."""
         entity, operation = update.entity, update.operation
         groups = {group.mgid for group in self.state.multicast()}
-        if isinstance(entity, TableDefault):
+        if isinstance(entity, TableDefault | PortRate):
             assert operation == "modify"
         elif isinstance(entity, MulticastGroup):
             assert (entity.mgid in groups) == (operation != "insert"), update

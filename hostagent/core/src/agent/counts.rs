@@ -32,6 +32,7 @@ impl Agent {
             ("flow.overdue", flow.overdue),
             ("flow.resets", flow.resets),
             ("drops.signal_refused", flow.refused),
+            ("pacing.waits", self.pacing.waits()),
             ("trains.sent", trains.sent),
             ("trains.frames", trains.frames),
             ("trains.multicasts", fragments.multicasts),

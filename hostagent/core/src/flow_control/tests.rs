@@ -1,6 +1,7 @@
 //! STOP delays for as long as it says and no longer, whoever says it, and nothing of it is believed from afar.
 
 use super::*;
+use crate::pacing::Pacing;
 use crate::trains::Trains;
 use crate::transit::{NextFrame, Outgoing, Transit, TransitLimits};
 use proptest::prelude::*;
@@ -131,6 +132,7 @@ fn worms_in_transit_wait_too() {
             transit: &mut transit,
             flow,
             trains: &mut Trains::default(),
+            pacing: &mut Pacing::default(),
             engine: None,
         };
         outgoing.poll_transmit(at(us), &mut [])

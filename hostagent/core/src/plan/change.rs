@@ -37,6 +37,8 @@ pub struct PlanChangeMessage {
     pub unicast_train_frames: u32,
     /// Bytes of a TREE route at most, as in a plan, whether it is another number or not.
     pub tree_route_max: u32,
+    /// Bytes a second at most, as in a plan, whether it is another number or not.
+    pub rate_bytes: u64,
 }
 
 impl AgentPlan {
@@ -68,6 +70,7 @@ impl AgentPlan {
             train_frames: change.train_frames,
             unicast_train_frames: change.unicast_train_frames,
             tree_route_max: change.tree_route_max,
+            rate_bytes: change.rate_bytes,
         })?;
         let mut plan = self.clone();
         plan.epoch = part.epoch;
@@ -75,6 +78,7 @@ impl AgentPlan {
         plan.train_frames = part.train_frames;
         plan.unicast_train_frames = part.unicast_train_frames;
         plan.tree_route_max = part.tree_route_max;
+        plan.rate_bytes = part.rate_bytes;
         for host in hosts(&change.no_routes) {
             plan.routes.remove(&host);
         }
@@ -142,6 +146,7 @@ mod tests {
         message.train_frames = 8;
         message.unicast_train_frames = 16;
         message.tree_route_max = 127;
+        message.rate_bytes = 250_000;
         message.groups = vec![
             group_message(3, "circuit", &[1, 2, 4]),
             group_message(9, "repeat", &[1, 2]),
@@ -194,6 +199,11 @@ mod tests {
         assert_eq!(
             (before().tree_route_max, plan.tree_route_max),
             (127, 255),
+            "the same"
+        );
+        assert_eq!(
+            (before().rate_bytes, plan.rate_bytes),
+            (Some(250_000), None),
             "the same"
         );
         let groups: Vec<u16> = plan.groups.keys().map(|group| group.0).collect();

@@ -13,6 +13,7 @@ pub use structure::{PlannedStructure, StructureMessage};
 pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
 use crate::order::Sequencer;
+use crate::pacing::RATE_BYTES_MAX;
 use crate::trains::TRAIN_FRAMES_MAX;
 use fields::{list, parse_host, parse_hosts, rejected};
 use gathered::parse_gathered;
@@ -64,6 +65,8 @@ pub struct PlanMessage {
     pub unicast_train_frames: u32,
     /// Bytes of a TREE route at most; 0: as many as any route may have.
     pub tree_route_max: u32,
+    /// Bytes a second that this host may send of its own; 0: any.
+    pub rate_bytes: u64,
 }
 
 /// A route of it.
@@ -127,6 +130,8 @@ pub struct AgentPlan {
     pub unicast_train_frames: u16,
     /// Bytes of a TREE route at most.
     pub tree_route_max: u8,
+    /// Bytes a second that this host may send of its own; none: any.
+    pub rate_bytes: Option<u64>,
     /// Groups that cannot be applied, in the order of the plan. The rest of it can.
     pub refused: Vec<RefusedGroup>,
 }
@@ -197,6 +202,7 @@ impl AgentPlan {
         let train_frames = parse_train_frames(message.train_frames)?;
         let unicast_train_frames = parse_train_frames(message.unicast_train_frames)?;
         let tree_route_max = parse_tree_route_max(message.tree_route_max)?;
+        let rate_bytes = parse_rate(message.rate_bytes)?;
         let mut groups = BTreeMap::new();
         let mut names = BTreeSet::new();
         let mut refused = Vec::new();
@@ -228,6 +234,7 @@ impl AgentPlan {
             train_frames,
             unicast_train_frames: unicast_train_frames.max(train_frames),
             tree_route_max,
+            rate_bytes,
             refused,
         })
     }
@@ -515,6 +522,16 @@ fn parse_tree_route_max(bytes: u32) -> Result<u8, PlanRejected> {
         Ok(bytes @ 3..) => Ok(bytes),
         _ => rejected(format!(
             "TREE routes of {bytes} bytes; it must be 3 to {ROUTE_LENGTH_MAX}, or 0 for {ROUTE_LENGTH_MAX}"
+        )),
+    }
+}
+
+fn parse_rate(bytes: u64) -> Result<Option<u64>, PlanRejected> {
+    match bytes {
+        0 => Ok(None),
+        ..=RATE_BYTES_MAX => Ok(Some(bytes)),
+        _ => rejected(format!(
+            "a rate of {bytes} bytes a second; it must be 1 to {RATE_BYTES_MAX}, or 0 for any"
         )),
     }
 }

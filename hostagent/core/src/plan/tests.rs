@@ -291,6 +291,10 @@ fn refusals_name_value_bound_and_choices() {
             refusal(|plan| plan.tree_route_max = 2),
             "TREE routes of 2 bytes; it must be 3 to 255, or 0 for 255",
         ),
+        (
+            refusal(|plan| plan.rate_bytes = 125_000_000_001),
+            "a rate of 125000000001 bytes a second; it must be 1 to 125000000000, or 0 for any",
+        ),
     ];
     for (actual, expected) in cases {
         assert_eq!(actual, expected);
