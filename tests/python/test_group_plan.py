@@ -188,7 +188,10 @@ def test_orders() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--scheme", "flood"], 'there is no scheme "flood"; choices are repeat, circuit, tree, k-binomial'),
+        (
+            ["--scheme", "flood"],
+            'there is no scheme "flood"; choices are auto, repeat, circuit, tree, k-binomial',
+        ),
         (["--scheme", "u-torus"], "scheme u-torus goes by coordinates, and this topology has none"),
         (["--scheme", "md-torus", "--order", "id"], "it needs a torus or mesh"),
         (["--scheme", "postal", "--lambda", 0], "parameters.lambda: 0 is not an integer from 1 to 1024"),

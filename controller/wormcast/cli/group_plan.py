@@ -41,6 +41,8 @@ SHAPES = {
     "trees": ("switch",),
 }
 """The schemes each parameter of a configured group is for."""
+SEPARATE = "separate"
+"""Another name of scheme repeat, that of TORUS §3."""
 AUTO_ALONE = ("tables", "total_order", "among", "costs")
 AUTO = ("packets", "bytes", "payload", "discipline", "routing", *AUTO_ALONE)
 """Parameters of scheme auto; it chooses the others."""
@@ -151,7 +153,7 @@ def plan_group(
     if scheme is not None or "scheme" not in request:
         request["scheme"] = scheme or SCHEME_DEFAULT
     known_schemes = [AUTO_SCHEME, *routing.schemes()]
-    if (named := request["scheme"]) not in known_schemes:
+    if (named := request["scheme"]) not in (*known_schemes, SEPARATE):
         said = f'"{named}"' if isinstance(named, str) else json.dumps(named)
         text = f"there is no scheme {said}; choices are {', '.join(known_schemes)}"
         raise Refusal(text, value=named, choices=known_schemes)
