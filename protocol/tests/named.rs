@@ -344,7 +344,7 @@ fn acks_that_are_lost_come_twice_or_late_hide_nobody() {
     for seed in 0..40 {
         let lacks = |host: HostId, message: u8| {
             let mix = Draws(seed << 16 | u64::from(host.0) << 8 | u64::from(message)).next();
-            (mix % 3 == 0).then_some(FailReason::Cancelled)
+            mix.is_multiple_of(3).then_some(FailReason::Cancelled)
         };
         let parents = &shapes(10)[seed as usize % 4];
         let mut net = Net::new(parents);

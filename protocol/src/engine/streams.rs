@@ -27,12 +27,10 @@ impl Past {
         self.0.insert(key, (session.stream, taken));
     }
 
-    /// Where the stream begins here, of which all before `stable` is stable: nothing is read a second time.
-    fn start(&mut self, key: SessionKey, life: u32, stable: Seq) -> Seq {
-        match self.0.remove(&key) {
-            Some((of, taken)) if of == life && taken.is_after(stable) => taken,
-            _ => stable,
-        }
+    /// Up to where the stream was taken in that life: nothing of it is read a second time.
+    fn take(&mut self, key: SessionKey, life: u32) -> Option<Seq> {
+        let (_, taken) = self.0.remove(&key).filter(|(of, _)| *of == life)?;
+        Some(taken)
     }
 
     /// This host is a member no longer.
@@ -47,7 +45,9 @@ impl Engine {
         let keys: Vec<SessionKey> = self.keys_of(group).collect();
         for key in keys {
             let gone = self.sessions.get(&key).is_some_and(|session| {
-                session.detached && (session.is_idle() || key.1 == self.shared.config.host)
+                // One that lacks something keeps it in mind in case its origin is back.
+                let is_over = session.is_idle() && session.taken().is_some();
+                session.detached && (is_over || key.1 == self.shared.config.host)
             });
             if gone && let Some(mut session) = self.sessions.remove(&key) {
                 self.past.note(key, &session);
@@ -101,14 +101,16 @@ impl Engine {
         let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
         let identity = self.shared.take_identity();
         let timing = &self.shared.config.timing;
-        let start = self.past.start(key, common.stream, stable);
         let stream = Stream {
             origin: common.origin,
             number: common.stream,
-            start,
+            start: stable,
             choice,
         };
-        let session = Session::new_member(plan, stream, role, identity, timing, now);
+        let mut session = Session::new_member(plan, stream, role, identity, timing, now);
+        if let Some(taken) = self.past.take(key, common.stream) {
+            session.note_taken(taken);
+        }
         self.sessions.insert(key, session);
         self.early.note_begun(key);
         Ok(true)

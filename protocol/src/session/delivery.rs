@@ -134,6 +134,14 @@ impl Session {
         self.reception.as_ref()?.came()
     }
 
+    /// Everything before was taken here, in the same life of the stream.
+    pub fn note_taken(&mut self, taken: Seq) {
+        let taken = taken.expand(self.cumulative);
+        if let Some(reception) = &mut self.reception {
+            reception.note_taken(taken);
+        }
+    }
+
     /// See [`crate::Engine::message_starts`].
     pub fn message_starts(&mut self, from: Seq, most: usize) -> Vec<Seq> {
         let Some(reception) = &mut self.reception else {

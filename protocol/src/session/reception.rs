@@ -65,6 +65,8 @@ pub(crate) struct Reception {
     /// Which memory of the stream this is; a parent tells by it that it was lost.
     pub identity: u32,
     consumed: u64,
+    /// What comes again before this has been taken by an earlier memory of the stream.
+    taken: u64,
     pub read_offset: usize,
     pub awaiting_confirm: bool,
     discard: Discard,
@@ -118,6 +120,7 @@ impl Reception {
         Reception {
             identity,
             consumed: start,
+            taken: start,
             read_offset: 0,
             awaiting_confirm: false,
             discard: Discard::UntilFirst,
@@ -255,8 +258,15 @@ impl Reception {
         self.ack_due = true;
     }
 
+    /// Everything before was read and confirmed by an earlier memory of the stream: if it comes again it is passed on
+    /// and not read.
+    pub fn note_taken(&mut self, taken: u64) {
+        self.taken = self.taken.max(taken);
+    }
+
     /// Throws away what nobody will read; true if anything can be read now.
     pub fn discard(&mut self, store: &Store, cumulative: u64) -> bool {
+        self.consumed = self.consumed.max(self.taken.min(cumulative));
         while self.consumed < cumulative && self.discard != Discard::No {
             let Some(packet) = store.get(self.consumed) else {
                 break;

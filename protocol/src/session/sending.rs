@@ -8,6 +8,7 @@ use crate::event::{Event, MemberState, UseError};
 use crate::failure::Failure;
 use crate::time::Instant;
 use crate::window::store::Packet;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_wire::pdu::CHOICES_MAX;
 use wormcast_wire::{BufferClass, FailReason, HostId, Seq};
@@ -176,8 +177,8 @@ impl Sending {
             false => message.start < at,
         };
         for message in self.messages.iter_mut().filter(concerned) {
-            if !message.failed.contains_key(&failure.host) {
-                message.failed.insert(failure.host, failure.reason);
+            if let Entry::Vacant(place) = message.failed.entry(failure.host) {
+                place.insert(failure.reason);
                 news.push(message.number);
             }
         }
@@ -215,7 +216,7 @@ impl Sending {
     }
 }
 
-/// Members that count as dead for a message that ends there; for one that is not ended, those given up now.
+/// Members that count as dead for a message that ends there, if it becomes stable now.
 fn dead_for(
     children: &[Child],
     end: Option<u64>,
@@ -535,11 +536,13 @@ impl Session {
                 child.is_some_and(|child| !child.excluded && child.stable >= end)
             })
         };
-        let dead: BTreeMap<HostId, FailReason> = dead_for(&self.children, message.end).collect();
-        let failed = |host: &HostId| message.failed.get(host).or_else(|| dead.get(host)).copied();
-        let state = |host: HostId| match failed(&host) {
-            Some(reason) => MemberState::Failed(reason),
-            None if confirmed(host) => MemberState::Confirmed,
+        // Who is given up may answer before the message is stable.
+        let dead: BTreeSet<HostId> = dead_for(&self.children, message.end)
+            .map(|(host, _)| host)
+            .collect();
+        let state = |host: HostId| match message.failed.get(&host) {
+            Some(reason) => MemberState::Failed(*reason),
+            None if confirmed(host) && !dead.contains(&host) => MemberState::Confirmed,
             None => MemberState::Unconfirmed,
         };
         let gone = message.failed.keys();
