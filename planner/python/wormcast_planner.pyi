@@ -428,6 +428,10 @@ class AgentGroup:
         """ACKs that switches gather: the epoch, and each origin with the number of its switch; None: hosts alone
         acknowledge."""
 
+    @property
+    def left_out(self) -> list[tuple[HostId, str]]:
+        """Members of the group as configured that are not among `members`, and why."""
+
 @final
 class AgentStructure:
     """A scheme with its parameters (`Structure` of agent.proto); parameters of other schemes are 0 or empty."""
@@ -687,10 +691,11 @@ class Planner:
         live: AbstractSet[HostId],
         capacities: Mapping[HostId, CapacityLike],
         class_d: ClassDNumbers,
+        away: Mapping[HostId, str] = ...,
     ) -> FabricState:
         """What every switch and every agent must have.
 
         `topology` is what is up, `known` that and what is suspected to be away for a moment.
         `agents` are hosts that have an agent, `live` those that take part in their groups; of
-        `capacities` an agent that is not named takes anything.
+        `capacities` an agent that is not named takes anything. `away` is what is said of others that are not live.
         """

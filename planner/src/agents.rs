@@ -12,6 +12,7 @@ use crate::groups::Group;
 use crate::hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 
 use crate::cost::Costs;
+use crate::left_out::{left_out, unchanged};
 use crate::narrow::{Narrow, NarrowLinks};
 use crate::parts::Part;
 use crate::rates::Rates;
@@ -334,12 +335,16 @@ impl AgentPlanner {
         if live.is_empty() {
             making.gather.forget(group.id);
         }
-        let told = match self.tell((&group, sequencer), &live, before, making) {
+        let told = match self.tell((&group, sequencer), (&live, &shortfalls), before, making) {
             Ok(told) => told,
             Err(reason) => {
                 making.gather.forget(group.id);
                 let reason = format!("it cannot be planned: {reason}");
-                let told = unchanged(&group, &live, before);
+                let told = before
+                    .filter(|before| before.group.scheme == group.scheme)
+                    .map_or_else(Told::new, |before| {
+                        unchanged(&group, &live, &shortfalls, &self.hosts.agents, &before.told)
+                    });
                 if told.is_empty() {
                     let short = |&host| Shortfall {
                         group: group.id,
@@ -388,13 +393,14 @@ impl AgentPlanner {
     fn tell(
         &self,
         (group, sequencer): (&Group, Option<Sequencer>),
-        live: &[HostId],
+        (live, shortfalls): (&[HostId], &[Shortfall]),
         before: Option<&Planned>,
         making: &mut Making<'_>,
     ) -> Result<Told, String> {
         let mut told = Told::new();
         if !live.is_empty() {
             let mut described = self.describe((group, sequencer), live, &mut making.shapes)?;
+            described.left_out = left_out(group, live, shortfalls, &self.hosts.agents);
             described.gathered = making.gather.plan(&making.spans, group, &described);
             let described = same_or_new(described, before);
             told.extend(live.iter().map(|&host| (host, described.clone())));
@@ -421,7 +427,8 @@ impl AgentPlanner {
                     ..one
                 };
                 let own = sequencer.map(|one| if here(&one) { one } else { lowest(one) });
-                let described = self.describe((group, own), members, &mut making.shapes)?;
+                let mut described = self.describe((group, own), members, &mut making.shapes)?;
+                described.left_out = left_out(group, members, shortfalls, &self.hosts.agents);
                 let described = same_or_new(described, before);
                 told.extend(gone.into_iter().map(|&host| (host, described.clone())));
             }
@@ -443,14 +450,16 @@ impl AgentPlanner {
             })
         };
         for &member in &group.members {
-            if let Some(&whole) = self.whole_of.get(&member) {
-                if !self.hosts.agents.contains(&member) {
+            let has_agent = self.hosts.agents.contains(&member);
+            if has_agent && !self.hosts.live.contains(&member) {
+                let since = self.hosts.away.get(&member).cloned();
+                short(member, since.map_or(NOT_LIVE.into(), Into::into));
+            } else if let Some(&whole) = self.whole_of.get(&member) {
+                if !has_agent {
                     if group.class_d.is_none() {
                         // Else the switches serve it.
                         short(member, PLAIN.into());
                     }
-                } else if !self.hosts.live.contains(&member) {
-                    short(member, NOT_LIVE.into());
                 } else if let Some(reason) = self.takes(member, group) {
                     short(member, reason.into());
                 } else {
@@ -509,6 +518,7 @@ impl AgentPlanner {
             mtu: None,
             sink: group.sink,
             gathered: None,
+            left_out: Vec::new(),
             digest: OnceLock::new(),
         };
         if !shapes.narrow.is_nowhere() {
@@ -573,20 +583,4 @@ fn same_or_new(described: AgentGroup, before: Option<&Planned>) -> Arc<AgentGrou
     old.dedup_by(|a, b| Arc::ptr_eq(a, b));
     let same = old.into_iter().find(|old| ***old == described);
     same.cloned().unwrap_or_else(|| Arc::new(described))
-}
-
-/// A group as it was planned before, if that still fits its members. Its ACKs come by hosts.
-fn unchanged(group: &Group, live: &[HostId], before: Option<&Planned>) -> Told {
-    let fits = |planned: &&Planned| {
-        let is_told = |host| {
-            planned
-                .told
-                .get(host)
-                .is_some_and(|told| told.members == live)
-        };
-        planned.group.scheme == group.scheme && live.iter().all(is_told)
-    };
-    let told = before.filter(fits).map(|planned| &planned.told);
-    let by_hosts = |(&host, told): (&HostId, &Arc<AgentGroup>)| (host, told.by_hosts());
-    told.map_or_else(Told::new, |told| told.iter().map(by_hosts).collect())
 }

@@ -26,6 +26,7 @@ mod guard_groups;
 mod guard_trees;
 mod hosts;
 mod ids;
+mod left_out;
 mod messages;
 mod narrow;
 mod order;
@@ -57,7 +58,7 @@ pub use failure::{PlanFailure, Subject};
 pub use gather::TABLE_GATHER;
 pub use groups::{Group, GroupScheme};
 pub use guard::{Guard, TABLE_GUARD};
-pub use hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
+pub use hosts::{COPIES_ALONE, CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
 pub use ids::{
     GATHER_BRANCHES_MAX, GATHER_ENTRIES_MAX, GATHER_SLOTS, GATHER_SOURCE_FIRST, GATHER_SOURCE_LAST,
     GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,
@@ -72,8 +73,8 @@ pub use route_order::{RouteOrder, RouteOrderError};
 pub use shapes::BULK_PACKETS;
 pub use state::{
     Action, AgentGroup, AgentPlan, AgentStructure, AgentTrees, EntryKey, Gathered, KeyFields, Leaf,
-    MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState, TableDefault,
-    TableEntry, digest_agents,
+    LeftOut, MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState,
+    TableDefault, TableEntry, digest_agents,
 };
 pub use wormhole::{
     GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, TRAIN_FRAMES, WormholeScheme,

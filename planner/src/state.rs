@@ -169,7 +169,18 @@ pub struct AgentGroup {
     pub sink: bool,
     /// Whose ACKs switches gather; `None`: hosts alone acknowledge.
     pub gathered: Option<Gathered>,
+    /// Members of the group as configured that are not among `members`, ascending.
+    pub left_out: Vec<LeftOut>,
     pub(crate) digest: OnceLock<[u8; 32]>,
+}
+
+/// A member that takes no part at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The member.
+    pub host: HostId,
+    /// Why, for people.
+    pub reason: Name,
 }
 
 /// ACKs that switches gather (wire/SPEC.md §3.2).
@@ -226,12 +237,14 @@ impl PartialEq for AgentGroup {
             mtu,
             sink,
             gathered,
+            left_out,
             digest: _,
         } = self;
         (id, name, members) == (&other.id, &other.name, &other.members)
             && structures == &other.structures
             && (number, trees, sink) == (&other.number, &other.trees, &other.sink)
             && (sequencer, mtu, gathered) == (&other.sequencer, &other.mtu, &other.gathered)
+            && left_out == &other.left_out
     }
 }
 
@@ -412,6 +425,11 @@ impl AgentGroup {
             }
             if self.sink {
                 digest.update([1]);
+            }
+            for LeftOut { host, reason } in &self.left_out {
+                digest.update((5_u64 << 16 | u64::from(host.0)).to_be_bytes());
+                digest.update((reason.len() as u64).to_be_bytes());
+                digest.update(reason.as_bytes());
             }
             digest.update(&self.name);
             digest.finalize().into()

@@ -454,7 +454,7 @@ fn members_that_cannot_take_part_are_named_with_the_reason() {
     let known = Hosts {
         agents: hosts([1, 2, 4]).into_iter().collect(),
         live: hosts([1, 4]).into_iter().collect(),
-        capacities: BTreeMap::new(),
+        ..Hosts::default()
     };
     let state = plan(&network, &network, &[group], &known);
     let expected = [(9, NOT_LOCATED), (3, PLAIN), (2, NOT_LIVE), (4, CUT_OFF)];

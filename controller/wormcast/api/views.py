@@ -16,7 +16,7 @@ from wormcast.api.plan_requests import (
     tree_root,
     trees_in_force,
 )
-from wormcast.discovery.hosts import HostRecord
+from wormcast.discovery.hosts import HostRecord, iso_time
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.reconcile.controller import Controller
@@ -78,6 +78,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "name": record.name,
         "state": controller.hosts.state(record, now),
         "gone": record.agent and controller.hosts.is_gone(record, now),
+        "away_since": iso_time(record.away_since),
         "reason": record.silent or None,
         "switch": None if record.place is None else record.place[0],
         "port": None if record.place is None else record.place[1],
@@ -131,6 +132,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
                 "state": controller.hosts.state(record, now) if record else "unknown",
                 "takes_part": member not in reasons,
                 "reason": reasons.get(member),
+                "away_since": iso_time(record.away_since) if record else None,
                 "plan_epoch": controller.followed_epoch(member),
                 "planned": planned is not None,
                 "installed": status is not None and planned is not None and status.has_installed(planned),
@@ -142,6 +144,11 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "name": group.name,
         "scheme": group.scheme,
         "members": list(group.members),
+        "left_out": [
+            {name: member[name] for name in ("host", "name", "reason", "away_since")}
+            for member in members
+            if not member["takes_part"]
+        ],
         "parameters": group.parameters.to_json(),
         "structures": _show_structures(controller, group),
         "mtu": _mtu(controller, group),

@@ -164,7 +164,7 @@ def list_groups(api: str, as_json: bool) -> None:
         return
     print_table(
         counted(len(value["groups"]), "group"),
-        ["group", "name", "scheme", "members", "taking part", "class D"],
+        ["group", "name", "scheme", "members", "taking part", "left out", "class D"],
         [
             [
                 g["id"],
@@ -172,6 +172,7 @@ def list_groups(api: str, as_json: bool) -> None:
                 g["scheme"],
                 " ".join(map(str, g["members"])),
                 f"{sum(m['takes_part'] for m in g['state'])} of {len(g['members'])}",
+                _left_out(g["left_out"]),
                 g["class_d"],
             ]
             for g in value["groups"]
@@ -272,6 +273,12 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
             for m in value["state"]
         ],
     )
+
+
+def _left_out(members: list[dict[str, Any]], most: int = 4) -> str:
+    """Members that take no part, and why."""
+    named = [f"{member['host']} {member['reason']}" for member in members[:most]]
+    return "; ".join([*named, *([f"{len(members) - most} more"] if len(members) > most else [])])
 
 
 def _show_gathered(gathered: dict[str, Any]) -> None:

@@ -51,10 +51,14 @@ def report_outcome(
     seconds: float,
     unclaimed: set[int],
     as_json: bool,
+    only_present: bool,
 ) -> int:
-    """Every member is settled; gives the exit status."""
+    """Every member is settled; gives the exit status. Those left out do not count with `only_present`, but where no
+    other member is, nobody has the file, which is no success."""
     retransmissions = sender.progress.retransmissions
-    failed = [member for member in outcome.members if member.state != "delivered"]
+    left_out = [member for member in outcome.members if member.left_out and member.state != "delivered"]
+    those = [member for member in outcome.members if not (only_present and member in left_out)]
+    failed = [member for member in those if member.state != "delivered"]
     rate = count * 8 / seconds / 1e6
     if as_json:
         report = {
@@ -68,24 +72,31 @@ def report_outcome(
             "seconds": round(seconds, 6),
             "rate_mbit_s": round(rate, 3),
             "retransmissions": retransmissions,
-            "delivered": len(outcome.members) - len(failed),
+            "delivered": len(those) - len(failed),
             "failed": len(failed),
+            "left_out": len(left_out),
+            "only_present": only_present,
             "members": [
-                {"host": member.host, "delivered": member.state == "delivered", "reason": member.reason}
+                {
+                    "host": member.host,
+                    "delivered": member.state == "delivered",
+                    "reason": member.reason,
+                    "left_out": member in left_out,
+                }
                 for member in outcome.members
             ],
             "without_receiver": sorted(unclaimed),
         }
         click.echo(json.dumps(report))
     else:
-        _print_members(outcome.members)
+        _print_members(those, left_out if only_present else None)
         again = counted(retransmissions, "retransmission")
         if outcome.stopped:
             text = f"stopped after {count} bytes and {seconds:.2f} s: every member has failed; {again}"
         else:
             text = f"{count} bytes in {seconds:.2f} s, {rate:.1f} Mb/s, {again}"
         click.echo(text)
-    return Exit.INCOMPLETE if failed else Exit.DONE
+    return Exit.INCOMPLETE if failed or (left_out and not those) else Exit.DONE
 
 
 def report_timeout(
@@ -171,13 +182,22 @@ def _report_unsettled(
 
 
 def _unknown(sender: Sender) -> list[MemberState]:
-    return [MemberState(host, "unknown") for host in sender.group.members if host != sender.origin]
+    group = sender.group
+    others = [MemberState(host, "unknown") for host in group.members if host != sender.origin]
+    return others + [MemberState(one.host, "failed", one.reason, True) for one in group.left_out]
 
 
-def _print_members(members: list[MemberState]) -> None:
+def _print_members(members: list[MemberState], apart: list[MemberState] | None = None) -> None:
+    """`apart`: members that do not count, named before the table; None: all count."""
     console = Console()
     delivered = sum(member.state == "delivered" for member in members)
-    table = Table(title=f"{delivered} of {counted(len(members), 'member')} have it")
+    title = f"{delivered} of {counted(len(members), 'member' if apart is None else 'present member')} have it"
+    if apart:
+        named = [f"host {member.host} {member.reason}" for member in apart]
+        console.print("; ".join([title, *named]), markup=False, highlight=False, soft_wrap=True)
+        if not members:
+            return
+    table = Table(title=None if apart else title)
     table.add_column("host", justify="right")
     table.add_column("outcome")
     for member in members:

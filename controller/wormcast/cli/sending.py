@@ -66,6 +66,7 @@ def send_file(
     timeout_s: float | None,
     socket: Path | None,
     as_json: bool,
+    only_present: bool = False,
 ) -> int:
     """Sends the file; returns the exit status. The time given is for all of it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -105,7 +106,15 @@ def send_file(
     assert state.sender is not None
     seconds = time.monotonic() - state.since
     return report_outcome(
-        outcome, state.sender, state.shown, state.count, state.digest, seconds, display.unclaimed, as_json
+        outcome,
+        state.sender,
+        state.shown,
+        state.count,
+        state.digest,
+        seconds,
+        display.unclaimed,
+        as_json,
+        only_present,
     )
 
 
@@ -117,7 +126,7 @@ def _send(agent: Agent, group: int | str, content: Content, state: _Sending, dis
     state.message = sender.end()
     stable = sender.wait_stable(state.message)
     members = [
-        MemberState(each.host, "delivered" if each.delivered else "failed", each.reason)
+        MemberState(each.host, "delivered" if each.delivered else "failed", each.reason, each.left_out)
         for each in stable.outcomes
     ]
     return Outcome(stable.message, members)

@@ -73,13 +73,26 @@ def _seconds(
     callback=_seconds,
     help="End after this many seconds, and say what is known of each member.",
 )
+@click.option(
+    "--only-present",
+    is_flag=True,
+    help="Members that take no part in the group when the file is sent, such as those away, do not count.",
+)
 @socket_option
 @json_option
 def send(
-    file: Path, group: str, name: str | None, timeout: float | None, socket: Path | None, as_json: bool
+    file: Path,
+    group: str,
+    name: str | None,
+    timeout: float | None,
+    only_present: bool,
+    socket: Path | None,
+    as_json: bool,
 ) -> None:
     """Send FILE (- for standard input) to every member of a group.
 
+    Members of the group that are away do not get the file, and are named as those that
+    failed are. With --only-present they do not count, unless nobody else is there.
     Hosts where nobody receives yet are named, and waited for. At --timeout the command
     ends, and says of each member whether it has the file, does not have it yet, or that
     this is unknown. If not all of the file was sent by then, it is cancelled and members
@@ -91,17 +104,17 @@ def send(
 
     \b
     Exit status:
-    0   every member has the file and has checked it
+    0   every member, with --only-present every one present, has the file and has checked it
     1   the group was deleted meanwhile
     2   the options, the file or the group is refused
-    3   some members failed, or the agent ended meanwhile: what is known of each is listed
+    3   some members failed or are away, or the agent ended meanwhile: what is known of each is listed
     4   --timeout passed
     69  no agent
     """
     from wormcast.cli.sending import send_file
 
     try:
-        code = send_file(file, parse_group(group), name, timeout, socket, as_json)
+        code = send_file(file, parse_group(group), name, timeout, socket, as_json, only_present)
     except (AgentError, OSError) as error:
         fail(error)
     sys.exit(code)

@@ -51,6 +51,8 @@ class MemberOutcome:
     host: int
     delivered: bool
     reason: str | None = None
+    left_out: bool = False
+    """It took no part in the group when the message began."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class StableMessage:
         """Members that do not have it."""
         return [outcome for outcome in self.outcomes if not outcome.delivered]
 
+    @property
+    def left_out(self) -> list[MemberOutcome]:
+        """Of these, members that took no part in the group when the message began: they were away, for instance."""
+        return [outcome for outcome in self.failed if outcome.left_out]
+
 
 @dataclass(frozen=True)
 class MemberState:
@@ -74,6 +81,8 @@ class MemberState:
     host: int
     state: str
     reason: str | None = None
+    left_out: bool = False
+    """It took no part in the group when the message began."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,14 @@ class MessageState:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A member of a group that takes no part now."""
+
+    host: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Group:
     """A group this host is a member of."""
 
@@ -93,11 +110,16 @@ class Group:
     name: str
     scheme: str
     members: list[int]
+    """Those that take part."""
+    left_out: list[LeftOut] = field(default_factory=list)
+    """The other members; they do not get messages that begin now."""
 
     @classmethod
     def parse(cls, value: Json) -> Group:
         """Of an answer."""
-        return cls(int(value["group"]), str(value["name"]), str(value["scheme"]), list(value["members"]))
+        left_out = [LeftOut(int(one["host"]), str(one["reason"])) for one in value.get("left_out", ())]
+        number, name, scheme = int(value["group"]), str(value["name"]), str(value["scheme"])
+        return cls(number, name, scheme, list(value["members"]), left_out)
 
     @property
     def label(self) -> str:
@@ -182,7 +204,8 @@ class Sender:
         return self._ended
 
     def wait_stable(self, message: int, timeout_s: float | None = None) -> StableMessage:
-        """Waits until every member that will ever have the message has confirmed it.
+        """Waits until every member that will ever have the message has confirmed it. The outcomes name all members
+        of the group, also those that take no part.
 
         RefusedError with code "timeout" after ``timeout_s``.
         """
@@ -257,14 +280,19 @@ class Sender:
 
 def _message_state(answer: Json) -> MessageState:
     members = [
-        MemberState(int(each["host"]), str(each["state"]), each.get("reason")) for each in answer["outcomes"]
+        MemberState(
+            int(each["host"]), str(each["state"]), each.get("reason"), bool(each.get("left_out", False))
+        )
+        for each in answer["outcomes"]
     ]
     return MessageState(bool(answer["ended"]), members)
 
 
 def _outcomes(answer: Json) -> list[MemberOutcome]:
     return [
-        MemberOutcome(int(each["host"]), bool(each["delivered"]), each.get("reason"))
+        MemberOutcome(
+            int(each["host"]), bool(each["delivered"]), each.get("reason"), bool(each.get("left_out", False))
+        )
         for each in answer["outcomes"]
     ]
 

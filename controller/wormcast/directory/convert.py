@@ -106,6 +106,7 @@ def _group_message(group: AgentGroup) -> Any:
         mtu=group.mtu,
         sink=group.sink,
         gathered=None if group.gathered is None else _gathered_message(*group.gathered),
+        left_out=[agent_pb2.LeftOut(host=host, reason=reason) for host, reason in group.left_out],
     )
 
 

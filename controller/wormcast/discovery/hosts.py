@@ -15,6 +15,7 @@ import hmac
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from wormcast_planner import HOST_ID_MAX
 
@@ -101,6 +102,8 @@ class HostRecord:
     """Where its agent registered from; empty: it has not since the start."""
     silent: str = ""
     """Why a neighbour holds it for dead; empty: it does not, or it has been heard since."""
+    away_since: float | None = None
+    """Of one that is gone: when it gave its last sign of life, in seconds since 1970; None: it is not, or not known."""
 
 
 @dataclass(frozen=True)
@@ -292,6 +295,23 @@ class HostRegistry:
         ]
         return min(times, default=None)
 
+    def note_away(self, now: float, utc: float) -> None:
+        """Notes of hosts that are gone since when; `utc` is the time of day, in seconds since 1970."""
+        for record in self._hosts.values():
+            if not (record.agent and self.is_gone(record, now)):
+                record.away_since = None
+            elif record.away_since is None and (away_at := self._gone_at(record) - self.gone_after_s) >= 0:
+                record.away_since = utc - (now - away_at)
+
+    def away(self, now: float, utc: float) -> dict[HostId, str]:
+        """What is said of agents that are gone, where it is known since when."""
+        self.note_away(now, utc)
+        return {
+            r.id: f"away since {datetime.fromtimestamp(r.away_since, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            for r in self._hosts.values()
+            if r.away_since is not None
+        }
+
     def live(self, now: float) -> frozenset[HostId]:
         """Hosts that have an agent and are not gone: these take part in their groups."""
         return frozenset(r.id for r in self._hosts.values() if r.agent and not self.is_gone(r, now))
@@ -406,6 +426,11 @@ class HostRegistry:
                 self.unclaimed_dropped += 1
                 return
         self._unclaimed[name] = entry
+
+
+def iso_time(utc: float | None) -> str | None:
+    """Seconds since 1970 as REST tells them, such as 2026-01-31T14:03:12Z."""
+    return None if utc is None else f"{datetime.fromtimestamp(utc, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def check_name(name: str) -> None:

@@ -141,7 +141,7 @@ class Controller:
             self.monitor.restore_link(link)
         self.monitor.restore_suspected(*self._database.suspected())
         self.hosts.restore(self._database.hosts(), self._database.hosts_present(), now)
-        self._network = self.discovered.describe(now)
+        self._network = self.discovered.describe(now, time.time())
 
     # -- life ---------------------------------------------------------------
 
@@ -348,6 +348,7 @@ class Controller:
             self.monitor.ends_down(),
             self.guard.guard,
             *self.switching.planned,
+            self.hosts.away(now, time.time()),
         )
 
     def followed_epoch(self, host: HostId) -> Epoch | None:
@@ -380,7 +381,7 @@ class Controller:
 
     def _look_around(self) -> None:
         now = self.clock.now()
-        network = self.discovered.describe(now)
+        network = self.discovered.describe(now, time.time())
         if network != self._network:
             for kind, data in (found := [*changes(self._network, network)]):
                 LOG.info("%s %s", kind, " ".join(f"{k}={v}" for k, v in data.items()))

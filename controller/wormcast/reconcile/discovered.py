@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wormcast.discovery.hosts import HostRegistry
+from wormcast.discovery.hosts import HostRegistry, iso_time
 from wormcast.discovery.links import LinkMonitor
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.topology import Grid, Host, Link, PortRef, Switch, Topology
@@ -19,8 +19,8 @@ class Network:
     switches: frozenset[SwitchId]
     silent: frozenset[SwitchId]
     links: frozenset[Link]
-    hosts: dict[HostId, tuple[str, str, bool, PortRef | None]]
-    """Name, state, whether it is gone, place."""
+    hosts: dict[HostId, tuple[str, str, bool, float | None, PortRef | None]]
+    """Name, state, whether it is gone, since when in seconds since 1970, place."""
 
 
 NOTHING = Network(frozenset(), frozenset(), frozenset(), {})
@@ -57,8 +57,9 @@ class Discovered:
         ]
         return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links), self.grid)
 
-    def describe(self, now: float) -> Network:
-        """What watchers are told about, as it is now."""
+    def describe(self, now: float, utc: float) -> Network:
+        """What watchers are told about, as it is now; `utc` is the time of day, in seconds since 1970."""
+        self.hosts.note_away(now, utc)
         return Network(
             frozenset(self.monitor.switches()),
             self.monitor.silent(),
@@ -68,6 +69,7 @@ class Discovered:
                     r.name,
                     self.hosts.state(r, now),
                     r.agent and self.hosts.is_gone(r, now),
+                    r.away_since,
                     r.place,
                 )
                 for r in self.hosts.records()
@@ -90,6 +92,16 @@ def changes(old: Network, new: Network) -> Iterator[tuple[str, dict[str, Any]]]:
             yield kind, {"a": link.a, "a_port": link.a_port, "b": link.b, "b_port": link.b_port}
     for host in sorted(new.hosts.keys() | old.hosts.keys()):
         if (now := new.hosts.get(host)) != old.hosts.get(host):
-            name, state, gone, place = now or (old.hosts[host][0], "forgotten", True, None)
+            name, state, gone, since, place = now or (old.hosts[host][0], "forgotten", True, None, None)
             at = {} if place is None else {"switch": place[0], "port": place[1]}
-            yield "host", {"host": host, "name": name, "state": state, "gone": gone, **at}
+            yield (
+                "host",
+                {
+                    "host": host,
+                    "name": name,
+                    "state": state,
+                    "gone": gone,
+                    "away_since": iso_time(since),
+                    **at,
+                },
+            )

@@ -82,6 +82,8 @@ class View:
     switching: Switching = field(default_factory=Switching)
     trains: bool = False
     """Whether agents are to send trains."""
+    away: Mapping[HostId, str] = field(default_factory=dict)
+    """What is said of agents that are gone, where it is known since when."""
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:
@@ -391,6 +393,7 @@ class Reconciler:
                 view.live,
                 view.capacities,
                 view.class_d,
+                view.away,
             )
         except (KeyboardInterrupt, SystemExit):
             raise

@@ -220,6 +220,7 @@ class Database:
         suspects = {"switches": sorted(suspected[0]), "links": [astuple(x) for x in sorted(suspected[1])]}
         hosts = list(hosts)
         no_transit = [host.id for host, _ in hosts if not host.transit]
+        away = {host.id: host.away_since for host, _ in hosts if host.away_since is not None}
         with self._change() as sql:
             sql.execute("UPDATE switches SET up=0")
             sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
@@ -234,7 +235,11 @@ class Database:
             )
             sql.executemany(
                 "INSERT OR REPLACE INTO settings VALUES (?, ?)",
-                [("suspected", json.dumps(suspects)), ("no_transit", json.dumps(no_transit))],
+                [
+                    ("suspected", json.dumps(suspects)),
+                    ("no_transit", json.dumps(no_transit)),
+                    ("away", json.dumps(away)),
+                ],
             )
 
     def suspected(self) -> tuple[list[SwitchId], list[Link]]:
@@ -247,12 +252,14 @@ class Database:
         columns = "id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent"
         found = self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", _host)
         opted_out = self._read("settings", "value FROM {table} WHERE name='no_transit'", _host_ids)
-        secrets = dict(
+        known = dict(
             self._read("settings", f"name, value FROM {{table}} WHERE name LIKE '{_SECRET_OF}%'", _secret)
         )
+        away = self._read("settings", "value FROM {table} WHERE name='away'", _times)
         for host in found:
             host.transit = not (opted_out and host.id in opted_out[0])
-            host.secret = secrets.get(host.name, b"")
+            host.secret = known.get(host.name, b"")
+            host.away_since = away[0].get(host.id) if away else None
         return found
 
     def put_secret(self, name: str, secret: bytes) -> None:
@@ -482,6 +489,14 @@ def _secret(name: str, value: str) -> tuple[str, bytes]:
 
 def _host_ids(text: str) -> frozenset[HostId]:
     return frozenset(HostId(_within("host", host, 0, HOST_ID_MAX)) for host in json.loads(text))
+
+
+def _times(text: str) -> dict[HostId, float]:
+    """Of hosts, in seconds since 1970; `datetime` takes four digits of years."""
+    times = json.loads(text)
+    return {
+        HostId(int(host)): float(_within("time", int(at), 0, 253_402_300_799)) for host, at in times.items()
+    }
 
 
 def _host(

@@ -75,6 +75,9 @@ fn group(group: rpc::Group) -> GroupMessage {
                 .map(|origin| (origin.host, origin.source))
                 .collect(),
         }),
+        left_out: (group.left_out.into_iter())
+            .map(|one| (one.host, one.reason))
+            .collect(),
     }
 }
 

@@ -97,6 +97,13 @@ impl AgentGroup {
         })
     }
 
+    /// Members of the group as configured that are not among `members`, and why.
+    #[getter]
+    fn left_out(&self) -> Vec<(u16, &str)> {
+        let left_out = self.0.left_out.iter();
+        left_out.map(|one| (one.host.0, &*one.reason)).collect()
+    }
+
     /// How its messages reach them.
     #[getter]
     fn structures(&self) -> Vec<AgentStructure> {

@@ -384,6 +384,7 @@ impl Planner {
 
     /// What every switch and every agent must have; see the crate's `Planner::plan`.
     #[allow(clippy::too_many_arguments)] // what a plan is made from
+    #[pyo3(signature = (topology, known, groups, agents, live, capacities, class_d, away = BTreeMap::new()))]
     fn plan(
         &mut self,
         py: Python<'_>,
@@ -394,6 +395,7 @@ impl Planner {
         live: BTreeSet<u16>,
         capacities: BTreeMap<u16, GivenCapacity>,
         class_d: &ClassDNumbers,
+        away: BTreeMap<u16, String>,
     ) -> PyResult<FabricState> {
         let groups = self.read_groups(groups)?;
         let capacities = capacities
@@ -403,6 +405,9 @@ impl Planner {
             agents: agents.into_iter().map(HostId).collect(),
             live: live.into_iter().map(HostId).collect(),
             capacities: capacities.collect(),
+            away: (away.into_iter())
+                .map(|(host, since)| (HostId(host), since))
+                .collect(),
         };
         let planner = &mut self.planner;
         let planned = py.detach(|| {

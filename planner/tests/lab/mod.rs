@@ -236,7 +236,7 @@ pub fn all_live(topology: &Topology) -> Hosts {
     Hosts {
         agents: everyone.clone(),
         live: everyone,
-        capacities: BTreeMap::new(),
+        ..Hosts::default()
     }
 }
 

@@ -253,6 +253,9 @@ fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
                 .map(|(host, source)| (number(host), u32::from(*source)))
                 .collect(),
         }),
+        left_out: (group.left_out.iter())
+            .map(|one| (number(&one.host), one.reason.clone().into_owned()))
+            .collect(),
     });
     PlanMessage {
         epoch,

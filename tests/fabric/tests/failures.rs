@@ -126,14 +126,11 @@ fn a_dead_member_is_reported_and_the_others_finish_by_the_new_plan() {
             took_us / 1000
         );
         scenario.check_delivered(0, 2, &[victim]);
-        for (message, failed) in scenario.outcomes(0) {
+        let outcomes = scenario.outcomes(0);
+        assert_eq!(outcomes.len(), 2, "{scheme:?}");
+        for (message, failed) in outcomes {
             let hosts: Vec<u16> = failed.iter().map(|(host, _)| *host).collect();
-            let expected = if message == 0 || !failed.is_empty() {
-                vec![victim]
-            } else {
-                vec![]
-            };
-            assert_eq!(hosts, expected, "{scheme:?}: message {message}");
+            assert_eq!(hosts, [victim], "{scheme:?}: message {message}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use wormcast_fabric_tests::controller::{CIRCUIT, RETURN};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario};
+use wormcast_planner::NOT_LIVE;
 use wormcast_wire::{FailReason, GroupId, HostId};
 
 const SIZE: u64 = 1_000_000;
@@ -89,8 +90,8 @@ fn the_circuit_closes_around_the_last_host() {
         scenario.replan();
         scenario.finish(3, 60 * SECOND_US);
         scenario.check_delivered(3, 1, &[2]);
-        let removed = vec![(2, FailReason::Removed.to_string())];
-        assert_eq!(scenario.outcomes(3), [(0, removed)]);
+        let away = vec![(2, NOT_LIVE.to_owned())];
+        assert_eq!(scenario.outcomes(3), [(0, away)]);
         assert_eq!(counted(&scenario, 3, "data_received_bytes"), SIZE);
     }
 }

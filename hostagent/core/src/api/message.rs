@@ -256,6 +256,9 @@ pub struct MemberOutcome {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// It took no part in the group when the message began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
 }
 
 /// How far the stream of this host in a group has come; totals since the agent started.

@@ -99,9 +99,16 @@ pub(super) fn group_bytes(group: &PlannedGroup) -> usize {
     const MEMBER: usize = 6;
     const STRUCTURE: usize = 50;
     const EXPECTED: usize = 60;
+    const LEFT_OUT: usize = 30;
+    let left_out = group.left_out.iter();
+    let left_out = left_out.map(|one| LEFT_OUT + one.reason.len());
     let structures = group.structures.iter();
     let structures = structures.map(|one| STRUCTURE + EXPECTED * one.expected.len());
-    WITHOUT_LISTS + group.name.len() + MEMBER * group.members.len() + structures.sum::<usize>()
+    WITHOUT_LISTS
+        + group.name.len()
+        + MEMBER * group.members.len()
+        + structures.sum::<usize>()
+        + left_out.sum::<usize>()
 }
 
 pub(super) fn describe_group(group: &PlannedGroup) -> Value {
@@ -111,6 +118,9 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
         "name": group.name,
         "scheme": group.scheme_name(),
         "members": members,
+        "left_out": group.left_out.iter().map(|one| json!({
+            "host": one.host.0, "reason": one.reason,
+        })).collect::<Vec<Value>>(),
         "ordered": group.sequencer.is_some(),
         "structures": group.structures.iter().map(|one| json!({
             "scheme": one.scheme.name(),

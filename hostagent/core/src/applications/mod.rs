@@ -17,7 +17,7 @@ use crate::plan::PlannedGroup;
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
 use receiving::Receiving;
-use sending::Sending;
+use sending::{LeftOuts, Sending};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
@@ -275,8 +275,14 @@ impl Applications {
                 confirmed,
                 failed,
             } => {
-                self.sending
-                    .on_stable(&mut self.connections, *group, *message, confirmed, failed);
+                let left_out = LeftOuts::of(serving, *group);
+                self.sending.on_stable(
+                    &mut self.connections,
+                    (*group, *message),
+                    confirmed,
+                    failed,
+                    &left_out,
+                );
             }
             Event::MemberAborted {
                 group,
@@ -371,8 +377,7 @@ impl Applications {
 
     /// A group as the plan in force has it.
     pub fn plan_group(&mut self, host: HostId, group: &PlannedGroup) {
-        self.sending
-            .set_ordered(group.id, group.sequencer.is_some());
+        self.sending.plan_group(group);
         self.receiving.plan_order(host, group);
     }
 

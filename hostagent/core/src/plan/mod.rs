@@ -3,12 +3,14 @@
 mod change;
 mod fields;
 mod gathered;
+mod left_out;
 mod structure;
 mod structures;
 mod trees;
 
 pub use change::PlanChangeMessage;
 pub use gathered::GatheredMessage;
+pub use left_out::LeftOut;
 pub use structure::{PlannedStructure, StructureMessage};
 pub use trees::{LeafMessage, LinkMessage, TreePaths};
 
@@ -17,6 +19,7 @@ use crate::pacing::RATE_BYTES_MAX;
 use crate::trains::TRAIN_FRAMES_MAX;
 use fields::{list, parse_host, parse_hosts, rejected};
 use gathered::parse_gathered;
+use left_out::parse_left_out;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::PlannedStructures;
@@ -107,6 +110,8 @@ pub struct GroupMessage {
     pub sink: bool,
     /// Which of its ACKs switches gather.
     pub gathered: Option<GatheredMessage>,
+    /// Members that take no part, ascending, and why.
+    pub left_out: Vec<(u32, String)>,
 }
 
 /// A plan that can be applied.
@@ -176,6 +181,8 @@ pub struct PlannedGroup {
     pub sink: bool,
     /// Which of its ACKs switches gather.
     pub gathered: Option<Gathered>,
+    /// Members of the operator's group that take no part, ascending; none is among `members`.
+    pub left_out: Arc<[LeftOut]>,
     /// Equal at two hosts exactly if they have the same plan of the group (up to a
     /// collision in 32 bits); the epoch that the engine wants.
     pub fingerprint: u32,
@@ -262,7 +269,6 @@ impl PlannedGroup {
         let mut group = Self {
             id,
             name: message.name.clone(),
-            members,
             structures,
             number: parse_number(id, message.number)?,
             trees: Vec::new(),
@@ -270,6 +276,8 @@ impl PlannedGroup {
             mtu: parse_mtu(id, message.mtu)?,
             sink: message.sink,
             gathered: None,
+            left_out: parse_left_out(id, &members, &message.left_out)?,
+            members,
             fingerprint: 0,
         };
         group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
@@ -279,8 +287,8 @@ impl PlannedGroup {
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU and who
-    /// gathers ACKs do not: another one disturbs no transfer.
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU, who
+    /// gathers ACKs and who is left out do not: another one disturbs no transfer.
     fn compute_fingerprint(&self, message: &GroupMessage) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {

@@ -479,11 +479,12 @@ prop_compose! {
         mtu in proptest::option::of(any::<u32>()),
         roots in proptest::collection::vec(0_u32..6, 0..3),
         gathered in proptest::option::of((any::<u32>(), proptest::collection::vec((small(), small()), 0..3))),
+        left_out in proptest::collection::vec((small(), "a?"), 0..3),
     ) -> GroupMessage {
         let gathered = gathered.map(|(epoch, origins)| GatheredMessage { epoch, origins });
         GroupMessage {
             id, name: String::new(), members, structures, number, trees, leaves, roots, sequencer, mtu, sink: id % 2 == 1,
-            gathered,
+            gathered, left_out,
         }
     }
 }

@@ -4,16 +4,21 @@
 //! A stream carries one message at a time, so senders of a group take turns, first come
 //! first served, a message each.
 
+mod left_out;
 mod outcomes;
 mod turns;
+
+pub(super) use left_out::LeftOuts;
 
 use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
 use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
 use crate::clients::{
     ConnectionId, Connections, Key, Outbound, gone, grant, refusal, reply, send, unknown_handle,
 };
+use crate::plan::{LeftOut, PlannedGroup};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use turns::{Active, Turn};
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::GroupId;
@@ -25,6 +30,8 @@ pub(crate) struct Sending {
     turns: BTreeMap<GroupId, Turn>,
     /// Groups whose messages say in their first byte what they are.
     ordered: BTreeSet<GroupId>,
+    /// Members that take no part, of groups that have some.
+    left_out: BTreeMap<GroupId, Arc<[LeftOut]>>,
 }
 
 struct Sender {
@@ -90,11 +97,15 @@ impl Sending {
         Ok(number)
     }
 
-    /// Whether messages of a group say in their first byte what they are.
-    pub(crate) fn set_ordered(&mut self, group: GroupId, ordered: bool) {
-        match ordered {
-            true => self.ordered.insert(group),
-            false => self.ordered.remove(&group),
+    /// A group as the plan in force has it. Messages of one that is ordered say in their first byte what they are.
+    pub(crate) fn plan_group(&mut self, group: &PlannedGroup) {
+        match group.sequencer.is_some() {
+            true => self.ordered.insert(group.id),
+            false => self.ordered.remove(&group.id),
+        };
+        match group.left_out.is_empty() {
+            true => self.left_out.remove(&group.id),
+            false => self.left_out.insert(group.id, Arc::clone(&group.left_out)),
         };
     }
 
@@ -237,6 +248,8 @@ impl Sending {
         if let Some(turn) = self.turns.get_mut(&sender.group) {
             turn.queue.retain(|&waiting| waiting != key);
             turn.owners.retain(|_, &mut owner| owner != key);
+            turn.began_without
+                .retain(|message, _| turn.owners.contains_key(message));
             if turn.active.as_ref().is_some_and(|active| active.key == key) {
                 if turn
                     .active
@@ -281,6 +294,7 @@ impl Sending {
     ) {
         self.end_stream(connections, group, reason);
         self.ordered.remove(&group);
+        self.left_out.remove(&group);
     }
 
     /// The group's stream has ended, and all its senders: what becomes of their messages nobody will know.

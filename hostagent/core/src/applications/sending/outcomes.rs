@@ -1,5 +1,6 @@
 //! What became of messages, and telling it.
 
+use super::left_out::{LeftOuts, add_left_out};
 use super::{Sending, StableWait};
 use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
 use crate::clients::Connections;
@@ -68,10 +69,12 @@ impl Sending {
             let engine = serving.engine.as_deref()?;
             engine.member_states(sender.group, number)
         });
-        let outcomes: Vec<Value> = match (ended, states) {
+        let left_out = LeftOuts::of(serving, sender.group);
+        let is_settled = matches!(ended, Some(Some(_)));
+        let mut outcomes: Vec<Value> = match (ended, states) {
             (Some(Some(outcomes)), _) => outcomes.iter().map(settled).collect(),
             (_, Some(states)) => {
-                let describe = |(host, state)| unsettled(host, state, ended.is_some());
+                let describe = |(host, state)| unsettled(host, state, ended.is_some(), &left_out);
                 states.into_iter().map(describe).collect()
             }
             _ => {
@@ -82,14 +85,26 @@ impl Sending {
                     _ => Vec::new(),
                 };
                 let state = MemberState::Unconfirmed;
-                let describe = |host| unsettled(host, state, ended.is_some());
+                let describe = |host| unsettled(host, state, ended.is_some(), &left_out);
                 others.into_iter().map(describe).collect()
             }
         };
+        if !is_settled {
+            for one in self.began_without(sender.group, number) {
+                let named = (outcomes.iter_mut()).find(|other| other["host"] == one.host.0);
+                match named {
+                    Some(other) => other["left_out"] = true.into(),
+                    None => outcomes.push(json!({
+                        "host": one.host.0, "state": "failed", "reason": one.reason, "left_out": true,
+                    })),
+                }
+            }
+            outcomes.sort_by_key(|outcome| outcome["host"].as_u64());
+        }
         Ok(json!({
             "message": number,
             "ended": ended.is_some(),
-            "stable": matches!(ended, Some(Some(_))),
+            "stable": is_settled,
             "outcomes": outcomes,
         }))
     }
@@ -146,10 +161,10 @@ impl Sending {
     pub(crate) fn on_stable(
         &mut self,
         connections: &mut Connections,
-        group: GroupId,
-        message: u64,
+        (group, message): (GroupId, u64),
         confirmed: &[HostId],
         failed: &[(HostId, FailReason)],
+        left_out: &LeftOuts<'_>,
     ) {
         let Some(turn) = self.turns.get_mut(&group) else {
             return;
@@ -157,22 +172,28 @@ impl Sending {
         let Some(key) = turn.owners.remove(&message) else {
             return;
         };
+        let began_without = turn.began_without.remove(&message);
         let Some(sender) = self.senders.get_mut(&key) else {
             return;
         };
         let mut outcomes: BTreeMap<u16, Option<String>> =
             confirmed.iter().map(|member| (member.0, None)).collect();
         for (host, reason) in failed {
-            outcomes.insert(host.0, Some(reason.to_string()));
+            outcomes.insert(host.0, Some(left_out.reason(*host, *reason)));
         }
-        let outcomes: Vec<MemberOutcome> = outcomes
-            .into_iter()
-            .map(|(host, reason)| MemberOutcome {
+        let outcome = |(host, reason): (u16, Option<String>)| {
+            let delivered = reason.is_none();
+            let outcome = MemberOutcome {
                 host,
-                delivered: reason.is_none(),
+                delivered,
                 reason,
-            })
-            .collect();
+                left_out: false,
+            };
+            (host, outcome)
+        };
+        let mut outcomes = outcomes.into_iter().map(outcome).collect();
+        add_left_out(&mut outcomes, began_without.as_deref().unwrap_or_default());
+        let outcomes: Vec<MemberOutcome> = outcomes.into_values().collect();
         let answer = stable_answer(message, &outcomes);
         sender.messages.insert(message, Some(outcomes));
         sender.forget_old();
@@ -211,14 +232,18 @@ fn settled(outcome: &MemberOutcome) -> Value {
     } else {
         "failed"
     };
-    json!({"host": outcome.host, "state": state, "reason": outcome.reason})
+    let mut value = json!({"host": outcome.host, "state": state, "reason": outcome.reason});
+    if outcome.left_out {
+        value["left_out"] = true.into();
+    }
+    value
 }
 
 /// Of a message that is not ended nobody can have all.
-fn unsettled(host: HostId, state: MemberState, ended: bool) -> Value {
+fn unsettled(host: HostId, state: MemberState, ended: bool, left_out: &LeftOuts<'_>) -> Value {
     let (state, reason) = match state {
         MemberState::Confirmed => ("delivered", None),
-        MemberState::Failed(reason) => ("failed", Some(reason.to_string())),
+        MemberState::Failed(reason) => ("failed", Some(left_out.reason(host, reason))),
         MemberState::Unconfirmed if ended => ("unconfirmed", None),
         MemberState::Unconfirmed => ("pending", None),
     };

@@ -4,9 +4,11 @@ use super::{Item, Sending};
 use crate::clients::Connections;
 use crate::clients::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
 use crate::clients::{Key, grant, refusal, reply};
+use crate::plan::LeftOut;
 use bytes::{Buf, Bytes};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use wormcast_protocol::{Engine, Instant, UseError};
 use wormcast_wire::GroupId;
 use wormcast_wire::order::FOR_APPLICATIONS;
@@ -29,12 +31,16 @@ pub(super) struct Turn {
     asked_at: Option<Instant>,
     /// Who is to be told when a message is stable; absent if its sender is gone.
     pub(super) owners: BTreeMap<u64, Key>,
+    /// Of these messages, who took no part when they began.
+    pub(super) began_without: BTreeMap<u64, Arc<[LeftOut]>>,
 }
 
 pub(super) struct Active {
     pub(super) key: Key,
     /// Number of the message, once bytes of it are in the engine.
     pub(super) message: Option<u64>,
+    /// Who took no part when it began.
+    pub(super) began_without: Option<Arc<[LeftOut]>>,
     /// When bytes of it were last taken.
     rested_since: Instant,
     /// Since when others wait for it.
@@ -114,6 +120,7 @@ impl Turn {
             self.active = Some(Active {
                 key,
                 message: None,
+                began_without: None,
                 rested_since: now,
                 waited_since: None,
             });
@@ -246,6 +253,7 @@ impl Sending {
             return Ok(Step::Done);
         };
         let whole_bytes = sender.bytes_to_end();
+        let left_out = self.left_out.get(&group);
         let Some(Item::Data(bytes)) = sender.pending.front_mut() else {
             return Ok(Step::Done);
         };
@@ -260,13 +268,16 @@ impl Sending {
                 return Ok(Step::Done);
             }
             active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
+            active.began_without = left_out.cloned();
         }
         let accepted = engine.write(group, bytes, false, now)?;
         if accepted == 0 {
             return Ok(Step::Done);
         }
-        let number = || engine.progress(group).unwrap_or_default().messages_ended;
-        active.message.get_or_insert_with(number);
+        if active.message.is_none() {
+            active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
+            active.began_without = left_out.cloned();
+        }
         let all = accepted >= bytes.len();
         bytes.advance(accepted);
         if all {
@@ -316,8 +327,13 @@ impl Sending {
         };
         let ended = engine.progress(group).unwrap_or_default().messages_ended;
         turn.end_waits = (ended == ended_before).then_some(ended);
-        let message = active.message.unwrap_or(ended_before);
+        let (message, left_out) = match active.message {
+            Some(message) => (message, active.began_without),
+            None => (ended_before, self.left_out.get(&group).cloned()),
+        };
         turn.owners.insert(message, key);
+        turn.began_without
+            .extend(left_out.map(|hosts| (message, hosts)));
         if let Some(Item::End { request }) = sender.pending.pop_front() {
             let answer = Ok(json!({ "message": message }));
             reply(connections, key, request, answer);

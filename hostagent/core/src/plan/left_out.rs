@@ -1,0 +1,49 @@
+//! Members of the operator's group that take no part at the moment.
+
+use super::fields::{list, parse_host, rejected};
+use super::{MEMBERS_MAX, PlanRejected, REASON_CHARS_MAX};
+use std::sync::Arc;
+use wormcast_wire::{GroupId, HostId};
+
+/// A member that does not get the messages that begin now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// The member.
+    pub host: HostId,
+    /// Why, for people.
+    pub reason: String,
+}
+
+pub(super) fn parse_left_out(
+    id: GroupId,
+    members: &[HostId],
+    given: &[(u32, String)],
+) -> Result<Arc<[LeftOut]>, PlanRejected> {
+    let count = members.len() + given.len();
+    if count > MEMBERS_MAX {
+        return rejected(format!(
+            "group {id} has {count} members with those left out; at most {MEMBERS_MAX}"
+        ));
+    }
+    let mut left_out: Vec<LeftOut> = Vec::with_capacity(given.len());
+    for (host, reason) in given {
+        let host = parse_host(&format!("a host left out of group {id}"), *host)?;
+        if members.binary_search(&host).is_ok() {
+            return rejected(format!(
+                "host {host} is left out of group {id}; it must be none of the members {}",
+                list(members)
+            ));
+        }
+        if let Some(last) = left_out.last()
+            && last.host >= host
+        {
+            return rejected(format!(
+                "the hosts left out of group {id} are not ascending: {} comes before {host}",
+                last.host
+            ));
+        }
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+        left_out.push(LeftOut { host, reason });
+    }
+    Ok(left_out.into())
+}
