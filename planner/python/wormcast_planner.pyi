@@ -360,6 +360,10 @@ class SwitchState:
     def execute(self, update: Update) -> None:
         """What a switch does with an update it accepted."""
 
+    def read_back(self, part: str, found: SwitchState) -> tuple[int, int, int]:
+        """Puts a part as it was found in the place of what was taken to be there: `groups`, `defaults`, `rates`, or the
+        entries of the table of that name. How much is missing, changed and extra."""
+
     def entries(self) -> list[TableEntry]: ...
     def multicast(self) -> list[MulticastGroup]: ...
     def has_group(self, mgid: int) -> bool:

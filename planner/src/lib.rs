@@ -33,6 +33,7 @@ mod order;
 mod parts;
 mod planner;
 mod rates;
+mod read_back;
 pub mod replay;
 mod replication;
 mod reuse;
@@ -67,6 +68,7 @@ pub use ids::{
 };
 pub use narrow::NarrowLinks;
 pub use planner::{FabricState, NOT_PLANNED, Planner};
+pub use read_back::{Part, Strayed, read_back};
 pub use replication::{CapacityError, allocate_mgids};
 pub use route_change::{Method, RouteChange};
 pub use route_order::{RouteOrder, RouteOrderError};

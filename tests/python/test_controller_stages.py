@@ -15,7 +15,7 @@ from wormcast.network.ids import HostId, Mgid, SwitchId
 from wormcast.p4rt import session as session_module
 from wormcast.p4rt.artifacts import Artifacts, find_artifacts
 from wormcast.p4rt.session import SwitchSession
-from wormcast.p4rt.tables import Stage, SwitchTables, split_batches
+from wormcast.p4rt.tables import Stage, Strayed, SwitchTables, split_batches
 from wormcast.reconcile import bring_out
 from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.store.database import SwitchSpec
@@ -194,6 +194,9 @@ class Watcher:
 
     def switch_refused(self, _: SwitchId, reason: str, group: int | None) -> None:
         self.refused.append((reason, group))
+
+    def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
+        raise AssertionError((switch, part, strayed))
 
     def switch_out_of_step(self, _: SwitchId) -> None:
         self.again.set()

@@ -33,7 +33,7 @@ from wormcast.p4rt.convert import (
 )
 from wormcast.p4rt.device_ports import DevicePorts, map_entry
 from wormcast.p4rt.session import SwitchSession
-from wormcast.p4rt.tables import Stage
+from wormcast.p4rt.tables import Stage, Strayed
 from wormcast.reconcile.chip_ports import check_device_ports, read_device_ports
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
@@ -201,6 +201,9 @@ class Watcher:
 
     def switch_refused(self, _: SwitchId, reason: str, __: int | None) -> None:
         self.refused.append(reason)
+
+    def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
+        raise AssertionError((switch, part, strayed))
 
     def switch_out_of_step(self, _: SwitchId) -> None:
         self.out_of_step += 1

@@ -59,6 +59,10 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         "writes_refused": session.writes_refused,
         **session.tables.counts(),
         "in_step": session.connected and session.in_step,
+        "read_back_s": None
+        if session.read_back_at is None
+        else round(time.monotonic() - session.read_back_at, 1),
+        "strayed": session.strayed,
         "waited_for_s": round(controller.reconciler.waiting_for().get(switch, 0.0), 1),
         "refused": [
             {"group": refusal.group, "reason": str(refusal)}
@@ -118,6 +122,7 @@ def show_route_uses(controller: Controller, host: HostId) -> list[dict[str, Any]
 def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
     reconciler = controller.reconciler
+    numbers = _numbers(controller, group)
     reasons = _reasons(controller, group)
     now = controller.clock.now()
     members = []
@@ -166,7 +171,9 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "state": members,
         "switches_refused": [
             {"switch": switch, "reason": str(refusal)}
-            for switch, refusal in controller.refused_by_switches(_numbers(controller, group))
+            for switch, session in sorted(controller.sessions.items())
+            for refusal in session.tables.refusals.values()
+            if refusal.group in numbers
         ],
     }
 

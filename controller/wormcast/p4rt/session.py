@@ -11,38 +11,26 @@ import asyncio
 import contextlib
 import contextvars
 import copy
+import functools
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import finsy
 from finsy.p4schema import P4SchemaCache
-from wormcast_planner import TABLES_WITH_DEFAULT, Place, SwitchState, Update
+from wormcast_planner import Place, SwitchState, Update
 
 from wormcast.discovery.port_rates import HANDED_IN_BURST, HANDED_IN_PER_S
 from wormcast.network.ids import IPV4_ETHERTYPE, LLDP_ETHERTYPE, PortId, SwitchId
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
-from wormcast.p4rt.convert import (
-    METER_PUNTS,
-    METER_RATES,
-    ForeignEntry,
-    decode_default_into,
-    decode_into,
-    decode_rate_into,
-    encode_update,
-    put_absent_defaults,
-)
-from wormcast.p4rt.device_ports import (
-    DevicePorts,
-    MapEntries,
-    map_updates,
-    read_map_entry,
-)
+from wormcast.p4rt.convert import METER_PUNTS, encode_update
+from wormcast.p4rt.device_ports import MAP_TABLES, DevicePorts, MapEntries, map_updates
 from wormcast.p4rt.eviction import evict_foreign_groups
 from wormcast.p4rt.port_states import PortsTold, follow_ports
-from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, SwitchTables, split_batches
+from wormcast.p4rt.state_reader import StateReader
+from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, Strayed, SwitchTables, split_batches
 from wormcast.store.database import SwitchSpec
 
 __all__ = ["BATCH_UPDATES_MAX", "SwitchSession", "SwitchWatcher", "split_batches"]
@@ -69,6 +57,12 @@ REPORTED_MAX = 64
 """Different reasons of refusal that are reported until all is well again."""
 SHRINK_TRIES_MAX = 3
 """A switch that so often refuses to give up ports of its old trees is not waited for any longer."""
+READ_BACK_INTERVAL_S = 1.0
+"""From the reading of one part of a switch's tables until the next."""
+READ_BACK_ROUND_S = 50.0
+"""All parts have been read after so long, where there are more switches than `READ_BACKS_PER_S` allows."""
+READ_BACKS_PER_S = 32
+"""Parts read a second in a fabric, while all can be within `READ_BACK_ROUND_S`."""
 EXPECTED_S = 1.0
 """A session that is lost, or was never there, is waited for so long: the switch may go on with its old state."""
 
@@ -88,6 +82,9 @@ class SwitchWatcher(Protocol):
     def switch_refused(self, switch: SwitchId, reason: str, group: int | None) -> None:
         """A write failed, of that group number if it is known; told once, tried again."""
 
+    def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
+        """A part of its tables is not as it was written: it is to be written again."""
+
     def switch_out_of_step(self, switch: SwitchId) -> None:
         """It is time to write to the switch again."""
 
@@ -102,13 +99,24 @@ class SwitchSession:
     """Keeps one switch."""
 
     def __init__(
-        self, spec: SwitchSpec, artifacts: Artifacts, election_id: int, watcher: SwitchWatcher
+        self,
+        spec: SwitchSpec,
+        artifacts: Artifacts,
+        election_id: int,
+        watcher: SwitchWatcher,
+        switches: Callable[[], int] = lambda: 1,
     ) -> None:
+        """`switches`: how many there are."""
         self.spec = spec
+        self._switches = switches
         self.connected = False
         self.last_error = "not connected yet"
         self.updates_written = 0
         self.writes_refused = 0
+        self.strayed = 0
+        """Entries, groups and the like that were found other than written."""
+        self.read_back_at: float | None = None
+        """Since then, on the monotonic clock, all parts have been read back; None: not yet."""
         self.connects = 0
         self.probes_dropped = 0
         """Packet-outs dropped because `OUTBOX_MAX` waited."""
@@ -263,12 +271,14 @@ class SwitchSession:
             self._changed.set()
             self._reported.clear()
             self._refused_pause_s = REFUSED_PAUSE_S
+            self.read_back_at = None
             self.connects += 1
             self.last_error = ""
         LOG.info("switch %d: connected to %s", self.spec.id, self.spec.address)
         switch.create_task(self._send_packets(), name="packet-out")
         switch.create_task(self._receive_packets(switch), name="packet-in")
         switch.create_task(self._follow_ports(), name="ports")
+        switch.create_task(self._read_back(), name="read-back")
         self._watcher.switch_connected(self.spec.id)
 
     async def _follow_ports(self) -> None:
@@ -441,24 +451,50 @@ class SwitchSession:
         """The map of ports, where the program needs one."""
         return DevicePorts(self.spec.device_ports) if self._artifacts.has_device_ports else None
 
+    def _reader(self) -> StateReader:
+        tell = functools.partial(self._report, group=None)
+        return StateReader(self._switch, self._artifacts, self.spec.ports, self._device_ports(), tell)
+
     async def _read_state(self) -> None:
-        state, device_ports = SwitchState(), self._device_ports()
-        held: MapEntries = {}
-        for kind in (finsy.P4TableEntry(), finsy.P4MulticastGroupEntry()):
-            async for entity in self._switch.read([kind]):
-                if device_ports is not None and (found := read_map_entry(entity, self._switch.p4info)):
-                    held[found[0]] = found[1]
-                    continue
-                try:
-                    decode_into(state, entity, self._switch.p4info, device_ports)
-                except ForeignEntry as error:
-                    self._report(f"ignored on reading: {error}", None)
-        await self._read_defaults(state)
-        await self._read_rates(state)
-        self.tables.found(state)
+        reader = self._reader()
+        self.tables.found(await reader.read_all())
         self._uncertain = False
-        if device_ports is not None:
-            await self._write_map(device_ports, held)
+        if (device_ports := self._device_ports()) is not None:
+            await self._write_map(device_ports, reader.map)
+
+    # -- reading back ---------------------------------------------------------
+
+    async def _read_back(self) -> None:
+        """For as long as there is a session: others may write to the switch too, and none of them says so."""
+        parts = self._reader().parts()
+        read_at = dict.fromkeys(parts, time.monotonic())
+        while True:
+            for part in parts:
+                await asyncio.sleep(rest_s(len(parts), self._switches()))
+                async with self._lock:
+                    if self.connected and not self._uncertain and await self._read_part(part):
+                        read_at[part] = time.monotonic()
+                        self.read_back_at = min(read_at.values())
+
+    async def _read_part(self, part: str) -> bool:
+        """Compares a part with what was written; whether it could be read."""
+        reader, found = self._reader(), SwitchState()
+        try:
+            await reader.read(part, found)
+        except finsy.P4ClientError:
+            return False  # a session that has ended is told of elsewhere; of the rest its age says so
+        strayed = self.tables.read_back(part, found)
+        device_ports = self._device_ports()
+        if device_ports is not None and part in MAP_TABLES:
+            wanted = {key: value for key, value in device_ports.entries().items() if key[0] == part}
+            if updates := map_updates(wanted, reader.map):
+                strayed = Strayed(changed=sum(map(len, updates)))
+                self._uncertain = True  # the map is written where all is read
+        if strayed is not None:
+            self.strayed += strayed.missing + strayed.changed + strayed.extra
+            LOG.warning("switch %d: %s: %s", self.spec.id, part, strayed)
+            self._watcher.switch_strayed(self.spec.id, part, strayed)
+        return True
 
     async def _write_map(self, device_ports: DevicePorts, held: MapEntries) -> None:
         """The map of ports comes before all that names one, and is in no plan."""
@@ -484,25 +520,10 @@ class SwitchSession:
         except finsy.P4ClientError as error:
             self._report(f"packet-ins are not bounded: {error.message or error.code.name}", None)
 
-    async def _read_defaults(self, state: SwitchState) -> None:
-        """Default actions the controller sets; where they cannot be read they are written again."""
-        schema = self._artifacts.schema
-        put_absent_defaults(state, schema)
-        with contextlib.suppress(finsy.P4ClientError):
-            wanted = [
-                finsy.P4TableEntry(table, is_default_action=True)
-                for table in TABLES_WITH_DEFAULT
-                if schema.tables.get(table) is not None
-            ]
-            async for entity in self._switch.read(wanted):
-                decode_default_into(state, entity, self._switch.p4info)
 
-    async def _read_rates(self, state: SwitchState) -> None:
-        """How fast worms may come by each port; where that cannot be read it is written again."""
-        with contextlib.suppress(finsy.P4ClientError):
-            wanted = [finsy.P4MeterEntry(METER_RATES, index=port) for port in range(self.spec.ports)]
-            async for entity in self._switch.read(wanted):
-                decode_rate_into(state, entity)
+def rest_s(parts: int, switches: int) -> float:
+    """How long a switch rests between the readings of two parts."""
+    return min(max(READ_BACK_INTERVAL_S, switches / READ_BACKS_PER_S), READ_BACK_ROUND_S / parts)
 
 
 def _innermost(error: BaseException) -> str:

@@ -34,6 +34,18 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True)
+class Strayed:
+    """How much of a part is other than it was written, and not by this controller."""
+
+    missing: int = 0
+    changed: int = 0
+    extra: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.missing} missing, {self.changed} changed, {self.extra} that were never written"
+
+
+@dataclass(frozen=True)
 class Refusal:
     """Something a switch does not take."""
 
@@ -77,6 +89,16 @@ class SwitchTables:
         self.refusals = {}
         self._open = None
         self._revocable = {}
+
+    def read_back(self, part: str, found: SwitchState) -> Strayed | None:
+        """A part has been read; None: it is as it was written. Else the switch is compared as a whole again."""
+        strayed = Strayed(*self.actual.read_back(part, found))
+        if strayed == Strayed():
+            return None
+        self.refusals = {}
+        self._open = None
+        self._revocable = {}
+        return strayed
 
     @property
     def permits_more(self) -> bool:

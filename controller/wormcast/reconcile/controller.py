@@ -7,7 +7,8 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from wormcast_planner import RoutingError, complete_costs
 
@@ -23,7 +24,7 @@ from wormcast.network.topology import Grid, PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.port_states import PortsTold
 from wormcast.p4rt.session import SwitchSession
-from wormcast.p4rt.tables import Refusal
+from wormcast.p4rt.tables import Strayed
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus, Capacity
 from wormcast.reconcile.change_rate import ChangeRate
 from wormcast.reconcile.chip_ports import check_agent
@@ -358,15 +359,6 @@ class Controller:
             return None
         return self.reconciler.epoch if told is not None and told.epoch == status.epoch else status.epoch
 
-    def refused_by_switches(self, numbers: Container[int]) -> list[tuple[SwitchId, Refusal]]:
-        """What switches refuse of group numbers."""
-        return [
-            (switch, refusal)
-            for switch, session in sorted(self.sessions.items())
-            for refusal in session.tables.refusals.values()
-            if refusal.group in numbers
-        ]
-
     def _capacity(self, host: HostId) -> Capacity | None:
         status = self.agents.get(host)
         return None if status is None or not status.is_bounded() else status.capacity(lambda _: None)
@@ -414,7 +406,9 @@ class Controller:
 
     def _open(self, spec: SwitchSpec, now: float, *, remembered: bool) -> None:
         self.monitor.add_switch(spec.id, spec.ports, now, remembered=remembered)
-        self.sessions[spec.id] = SwitchSession(spec, self.artifacts, self._election_id, self)
+        self.sessions[spec.id] = SwitchSession(
+            spec, self.artifacts, self._election_id, self, self.sessions.__len__
+        )
 
     async def _tick_forever(self) -> None:
         look_at, way = 0.0, GivingWay(self.reconciler.is_quiet, PROBES_WAIT_S)
@@ -464,6 +458,11 @@ class Controller:
         self.events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
 
     def switch_out_of_step(self, switch: SwitchId) -> None:
+    def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
+        """See `SwitchWatcher`."""
+        self.events.add("switch_strayed", time.time(), switch=switch, part=part, **asdict(strayed))
+        self.reconciler.bring_out_again()
+
         """See `SwitchWatcher`."""
         LOG.info("switch %d: trying again", switch)
         self.reconciler.bring_out_again()

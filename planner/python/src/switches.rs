@@ -409,6 +409,20 @@ impl SwitchState {
         planner::execute(&update.0, Arc::make_mut(&mut self.0));
     }
 
+    /// Puts a part as it was found in the place of what was taken to be there: `groups`, `defaults`, `rates`, or the
+    /// entries of the table of that name. How much is missing, changed and extra.
+    fn read_back(&mut self, part: &str, found: &SwitchState) -> (usize, usize, usize) {
+        let part = match part {
+            "groups" => planner::Part::Groups,
+            "defaults" => planner::Part::Defaults,
+            "rates" => planner::Part::Rates,
+            table => planner::Part::Entries(table.to_owned().into()),
+        };
+        let held = Arc::make_mut(&mut self.0);
+        let strayed = planner::read_back(held, &part, (*found.0).clone());
+        (strayed.missing, strayed.changed, strayed.extra)
+    }
+
     /// All entries.
     fn entries(&self) -> Vec<TableEntry> {
         let entry = |(key, action): (&Arc<KeyFields>, &Arc<Action>)| planner::TableEntry {

@@ -20,6 +20,8 @@ from wormcast.discovery.lldp import Announcement, encode_announcement
 
 ROOT = Path(__file__).resolve().parents[3]
 SWITCHES = 3
+THRIFT_PORT_FIRST = 9090
+"""That of switch 0."""
 PORTS = 4
 HOST_PORT = 0
 LINKS = [(0, 1, 1, 1), (1, 2, 2, 2), (0, 3, 2, 3)]
@@ -131,8 +133,7 @@ class Lab:
         assert self.target.binary is not None
         ports = [HOST_PORT, *(p for a, ap, b, bp in LINKS for s, p in ((a, ap), (b, bp)) if s == switch)]
         argv = [self.target.binary, "--no-p4", "--device-id", str(switch)]
-        if self.target.name == "simple_switch_grpc":
-            argv += ["--thrift-port", str(9090 + switch)]
+        argv += ["--thrift-port", str(THRIFT_PORT_FIRST + switch)]
         for port in ports:
             argv += ["-i", f"{port}@s{switch}-p{port}"]
         argv += [

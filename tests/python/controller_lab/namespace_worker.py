@@ -81,6 +81,13 @@ def exchange(interface: str, frames: list[str], listen: list[str], seconds: floa
     return got
 
 
+def talk(port: int, data: str) -> str:
+    """Sends bytes to a port of this namespace; what is answered."""
+    with socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
+        connection.sendall(bytes.fromhex(data))
+        return connection.recv(4096).hex()
+
+
 def open_socket(interface: str) -> socket.socket:
     # Protocol 0 until it is bound: it would hear every interface before.
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -96,6 +103,7 @@ ACTIONS = {
     "repeat": repeat,
     "quiet": quiet,
     "exchange": exchange,
+    "talk": talk,
 }
 
 
