@@ -423,6 +423,7 @@ impl Arguments {
             log_level: self.logging.log_level,
             packet_data_bytes: self.logging.dump_packet_data,
             log: self.logging.output(personality.log_suffix()),
+            opens_thrift: personality.opens_thrift(),
             swap: !self.drop_in.disable_swap && (self.drop_in.enable_swap || personality.swap()),
             needs_config: personality.needs_config(),
             notifications: Notifications::of(&self.drop_in, personality, device_id),

@@ -15,10 +15,10 @@ use wormcast_switch_pipeline::PipelineConfig;
 /// Port of BMv2's Thrift server unless it is told another.
 const PORT: u16 = 9090;
 
-/// Starts the servers, on tasks of the present runtime. Where no port was asked for and the
-/// usual one is taken, there is none, and a note says so: one process of many on a machine
-/// shall start without it. The switches of a fabric have one each only if a port was asked
-/// for: that port, the next one, and so on, in the order of their device ids.
+/// Starts the servers, on tasks of the present runtime. Where no port was asked for there is none,
+/// but under the names of BMv2's binaries: these open the usual one, and if that is taken, a note says
+/// so, since one process of many on a machine shall start without it. The switches of a fabric have one
+/// each only if a port was asked for: that port, the next one, and so on, in the order of their device ids.
 ///
 /// # Errors
 /// A port that was asked for and cannot be had.
@@ -30,12 +30,13 @@ pub fn start(
     event_log: Option<&EventLog>,
 ) -> Result<(), String> {
     let wanted = settings.drop_in.thrift_port;
-    if switches.is_fabric && wanted.is_none() {
+    if wanted.is_none() && (switches.is_fabric || !settings.opens_thrift) {
         return Ok(());
     }
+    let address = settings.drop_in.thrift_addr;
     for (position, (device_id, dataplane, _)) in switches.each().enumerate() {
         let port = port_of(wanted.unwrap_or(PORT), position)?;
-        let server = match ThriftServer::bind(port) {
+        let server = match ThriftServer::bind(address, port) {
             Ok(server) => server,
             Err(error) if wanted.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
                 complain(format_args!(
@@ -44,7 +45,7 @@ pub fn start(
                 ));
                 return Ok(());
             }
-            Err(error) => return Err(format!("--thrift-port {port}: {error}")),
+            Err(error) => return Err(format!("--thrift-port {port} at {address}: {error}")),
         };
         let port = server.port();
         say(format_args!("Thrift server listening on port {port}"));

@@ -1,5 +1,6 @@
 //! Options of BMv2's `simple_switch_grpc` that this switch has for its sake.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use wormcast_switch_bmv2::nanomsg;
@@ -9,9 +10,14 @@ use wormcast_switch_flow::whole_number;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "As simple_switch and simple_switch_grpc have them")]
 pub struct DropIn {
-    /// TCP port of the Thrift server for simple_switch_CLI [default: 9090, if it is free]
+    /// TCP port of the Thrift server for simple_switch_CLI [default: 9090, if it is free, when
+    /// called as simple_switch or simple_switch_grpc; otherwise there is no such server]
     #[arg(long, value_name = "N", value_parser = whole_number(0..=u16::MAX))]
     pub thrift_port: Option<u16>,
+    /// Address that the Thrift server listens at, where anybody may change all tables; BMv2
+    /// listens at all, which is :: here
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub thrift_addr: IpAddr,
     /// Let programs be swapped over Thrift
     #[arg(long)]
     pub enable_swap: bool,
@@ -113,6 +119,11 @@ impl Personality {
     /// Whether controllers of P4Runtime that ask for the config without one are told an
     /// error, as BMv2 does, rather than nothing.
     pub fn needs_config(self) -> bool {
+        self != Self::Own
+    }
+
+    /// Whether there is a Thrift server unless its port is said.
+    pub fn opens_thrift(self) -> bool {
         self != Self::Own
     }
 

@@ -77,6 +77,8 @@ pub struct Settings {
     pub log_level: Level,
     /// Bytes of each packet that comes and goes that are logged; 0: not even that it does.
     pub packet_data_bytes: usize,
+    /// There is a Thrift server though no port was asked for.
+    pub opens_thrift: bool,
     /// Programs may be swapped over Thrift.
     pub swap: bool,
     /// Asking for the config without one is an error.

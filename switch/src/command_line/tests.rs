@@ -52,6 +52,11 @@ fn defaults() {
     );
     assert_eq!(settings.log, LogTo::Nowhere);
     assert!(settings.notes.is_empty());
+    assert!(
+        !settings.opens_thrift,
+        "anybody may change all tables there"
+    );
+    assert!(settings.drop_in.thrift_addr.is_loopback());
 }
 
 #[test]
@@ -101,6 +106,10 @@ fn the_command_line_of_simple_switch() {
     };
     assert_eq!(settings.p4runtime, P4Runtime::Needed);
     assert_eq!((settings.priority_queues, settings.swap), (3, false));
+    assert!(
+        settings.opens_thrift,
+        "scripts for BMv2 expect it without asking"
+    );
 }
 
 #[test]

@@ -243,6 +243,22 @@ fn a_saved_state_is_restored() {
     );
 }
 
+/// Whoever reaches it may change all tables.
+#[test]
+fn thrift_is_on_this_machine_alone_unless_another_address_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, reaches) in [(&[][..], false), (&["--thrift-addr", "0.0.0.0"][..], true)] {
+        let process = Process::start(directory.path(), &[&["--no-p4"], arguments].concat());
+        let connect = |address| std::net::TcpStream::connect((address, process.thrift_port));
+        assert!(connect("127.0.0.1").is_ok());
+        assert_eq!(
+            connect("127.0.0.2").is_ok(),
+            reaches,
+            "an address of all, and not the one"
+        );
+    }
+}
+
 /// What BMv2's own command line makes of this switch, unmodified, where it is installed.
 #[test]
 fn simple_switch_cli_works_as_it_is() {

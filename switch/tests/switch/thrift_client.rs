@@ -10,7 +10,7 @@ pub use wormcast_switch_bmv2::thrift::{CallError as Failed, Client};
 
 /// Starts a server for a data plane; gives its port.
 pub fn serve(dataplane: &DataplaneHandle) -> u16 {
-    let server = ThriftServer::bind(0).unwrap();
+    let server = ThriftServer::bind(std::net::Ipv4Addr::LOCALHOST.into(), 0).unwrap();
     let port = server.port();
     let identity = Identity {
         device_id: DEVICE_ID,

@@ -1,7 +1,7 @@
 //! The Thrift server: connections, and calls handed to the data plane.
 
 use std::io::{self, BufReader, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,17 +38,12 @@ pub struct ThriftServer {
 }
 
 impl ThriftServer {
-    /// Listens on a TCP port of every address, as BMv2 does; port 0 is any that is free.
+    /// Listens on a TCP port of this address; port 0 is any that is free.
     ///
     /// # Errors
     /// Those of the system; the port may be taken.
-    pub fn bind(port: u16) -> io::Result<Self> {
-        let listener = match listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))) {
-            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-                listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))?
-            }
-            bound => bound?,
-        };
+    pub fn bind(address: IpAddr, port: u16) -> io::Result<Self> {
+        let listener = listen(SocketAddr::from((address, port)))?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener.into())?;
         let address = listener.local_addr()?;
