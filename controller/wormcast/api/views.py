@@ -296,6 +296,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "groups": len(controller.groups.groups()),
         "class_d_mode": controller.groups.class_d.mode,
         "plan_error": controller.reconciler.figures.last_error or None,
+        "state_problem": controller.state_problem(),
         "mtu_problems": controller.mtus.look(controller),
         "late": controller.lateness.to_json(time.monotonic()),
         "waiting_for": list(controller.reconciler.waiting_for()),

@@ -57,6 +57,11 @@ def controller() -> None:
     help="State file (SQLite). ':memory:' keeps nothing.",
 )
 @click.option(
+    "--accept-empty-state",
+    is_flag=True,
+    help="Begin though the state file is gone, is another one or lacks the last changes: with what is there.",
+)
+@click.option(
     "--pipeline",
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory with wormcast.json and wormcast.p4info.txtpb. [default: those of this installation] For a chip, with "
@@ -138,6 +143,7 @@ def run(
     agents: tuple[str, ...],
     listen: str,
     state: Path,
+    accept_empty_state: bool,
     pipeline: Path | None,
     program: str,
     algorithm: str | None,
@@ -183,6 +189,7 @@ def run(
         guard,
         None if switching is None else Switching.parse(switching),
         program,
+        accept_empty_state,
     )
     try:
         serve(options)

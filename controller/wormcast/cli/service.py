@@ -60,6 +60,7 @@ class Options:
     guard: bool | None = None
     switching: Switching | None = None
     program: str = V1MODEL
+    accept_empty_state: bool = False
 
 
 def run(options: Options) -> None:
@@ -78,7 +79,7 @@ async def _serve(options: Options) -> None:
     listen = rest_settings(options.listen)
     try:
         controller = Controller(
-            Database(options.state),
+            Database(options.state, options.accept_empty_state),
             find_artifacts(options.pipeline, options.program),
             options.routing,
             probe_interval_s=options.probe_interval_s,

@@ -38,6 +38,7 @@ from wormcast.mininet.wiring import (
     namespace,
 )
 
+STATE_NAME = "state.db"
 # Only against waiting for ever: a slow machine takes its time.
 READY_SECONDS_MAX = 600.0
 PLAN_SECONDS_MAX = 120.0
@@ -101,6 +102,8 @@ class Fabric:
     def start(self) -> None:
         """Bring everything up; `wait_ready` waits until it is."""
         shutil.rmtree(self.logs, ignore_errors=True)
+        for file in self.directory.glob(f"{STATE_NAME}*"):  # of a fabric before
+            file.unlink()
         self.logs.mkdir(parents=True)
         try:
             try:
@@ -224,7 +227,7 @@ class Fabric:
         switches.write_text(json.dumps(file))
         argv = [programs.find("wormcast"), "controller", "run", "--switches", str(switches)]
         argv += ["--agents", self.directory_address, "--listen", self.api_address]
-        state = self.run_directory / "state.db"
+        state = self.directory / STATE_NAME
         argv += ["--state", str(state), *self.options.controller_arguments]
         if self.options.switching is not None and not state.exists():
             # From then on it is as kept there, which may be another.

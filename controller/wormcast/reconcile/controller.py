@@ -44,6 +44,7 @@ from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.port_sources import check_port_sources
 from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
+from wormcast.reconcile.state_watch import watch_state
 from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
 from wormcast.reconcile.switching_book import SwitchingBook
@@ -85,8 +86,8 @@ class Controller:
         switching: Switching | None = None,
     ) -> None:
         self.clock = LivedClock()
-        now = self.clock.now()
         self._database = database
+        self.state_problem = database.problem
         self.artifacts = artifacts
         # Later starts win the arbitration; on a reconnect the same id comes back.
         self._election_id = time.time_ns() // 1_000_000
@@ -131,7 +132,7 @@ class Controller:
             self.look, database, self.sessions, self.directory, self.events, self.switching.done
         )
         self.reconciler.set_program(artifacts)
-        self._restore(now)
+        self._restore(self.clock.now())
 
     def _restore(self, now: float) -> None:
         self.discovered.grid = self._database.grid()
@@ -156,6 +157,7 @@ class Controller:
             asyncio.create_task(supervise("tick", self._tick_forever, self._note_task), name="tick"),
             asyncio.create_task(supervise("plan", self.reconciler.run, self._note_task), name="plan"),
             asyncio.create_task(collect_at_quiet_times(self.reconciler.is_quiet), name="garbage"),
+            asyncio.create_task(watch_state(self.state_problem, self.events), name="state"),
         ]
         return bound
 
@@ -329,13 +331,12 @@ class Controller:
     def look(self) -> View:
         """Topology, groups and hosts as they are now."""
         now = self.clock.now()
-        records = self.hosts.records()
         topology = self.discovered.topology(now)
         return View(
             topology,
             self.discovered.known_topology(topology, now),
             tuple(self.groups.groups()),
-            frozenset(r.id for r in records if r.agent),
+            frozenset(r.id for r in self.hosts.records() if r.agent),
             self.hosts.live(now),
             self.routing,
             self.groups.class_d,
@@ -457,12 +458,12 @@ class Controller:
         """See `SwitchWatcher`."""
         self.events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
 
-    def switch_out_of_step(self, switch: SwitchId) -> None:
     def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
         """See `SwitchWatcher`."""
         self.events.add("switch_strayed", time.time(), switch=switch, part=part, **asdict(strayed))
         self.reconciler.bring_out_again()
 
+    def switch_out_of_step(self, switch: SwitchId) -> None:
         """See `SwitchWatcher`."""
         LOG.info("switch %d: trying again", switch)
         self.reconciler.bring_out_again()

@@ -1,31 +1,36 @@
 """The controller's state in SQLite: switches, links, hosts, groups, epoch of the agent plans.
 
-Every change is one transaction. With write-ahead logging a crash of the
-controller loses nothing; a crash of the machine may lose the last moments.
+Every change is one transaction. A crash of the controller loses nothing. A crash of the machine
+may lose what was found in the last moments, and nothing that somebody was told is kept.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import logging
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TypeVar
 
-from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX, ClassDNumbers
+from wormcast_planner import ClassDNumbers
 
-from wormcast.discovery.hosts import HostRecord, check_name
-from wormcast.network.groups import Group, Parameters, parse_scheme
+from wormcast.discovery.hosts import HostRecord
+from wormcast.network.groups import Group
 from wormcast.network.guard import Guard
-from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
+from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, Link
+from wormcast.store import rows
+from wormcast.store.mark import ACCEPT, StateMark, StoreError, Written, identity, is_same
+from wormcast.store.rows import GATHER_EPOCHS_END, SwitchSpec
+
+__all__ = ["EPOCH_TOLD_MAX", "GATHER_EPOCHS_END", "Database", "StoreError", "SwitchSpec", "first_epoch"]
 
 SCHEMA_VERSION = 3
 _SCHEMA_1 = """
@@ -49,15 +54,10 @@ ALTER TABLE groups ADD COLUMN gather INTEGER NOT NULL DEFAULT 0;
 """
 
 _COUNTED_AT = "switch %d is counted at"
-_SECRET_OF = "secret of host "
 
 
-_DEVICE_MAX = (1 << 64) - 1
-"""P4Runtime's device ids have 64 bits without a sign, SQLite's integers 64 with one."""
 EPOCH_MAX = (1 << 63) - (1 << 32)
 """Epochs stay below; SQLite keeps integers below 2^63."""
-GATHER_EPOCHS_END = (1 << 32) - 1
-"""Epochs of gathered ACKs are below: they have 32 bits."""
 EPOCH_TOLD_MAX = 1 << 62
 """Greatest epoch that an agent's word is taken for, unless this controller was there already."""
 
@@ -73,36 +73,29 @@ def first_epoch() -> Epoch:
     return Epoch(int(time.time()))
 
 
-class StoreError(Exception):
-    """A database that cannot be used; the text names the file and the reason."""
-
-
-@dataclass(frozen=True, order=True)
-class SwitchSpec:
-    """How to reach a switch and what it has."""
-
-    id: SwitchId
-    address: str
-    """`host:port` or `unix:/path` of its P4Runtime server."""
-    device_id: int
-    ports: int
-    interfaces: tuple[tuple[int, str], ...] = field(default=(), compare=False)
-    """Port and name of the interfaces its ports are, where they are in the controller's network namespace."""
-    metrics: str | None = field(default=None, compare=False)
-    """`host:port` of its page of metrics, if it is wormcast-switch and has one."""
-    device_ports: tuple[tuple[int, int], ...] = field(default=(), compare=False)
-    """Port and device port, where it is a chip that has numbers of its own for its ports."""
-
-
 class Database:
     """One open state file."""
 
-    def __init__(self, path: Path | None) -> None:
-        """Opens or creates the file; None keeps the state in memory. Raises `StoreError`."""
+    def __init__(self, path: Path | None, accept_older: bool = False) -> None:
+        """Opens or creates the file; None keeps the state in memory. One that is older than what was written, or is
+        gone, is refused unless it is to be accepted. Raises `StoreError`."""
         self._path = path
+        self._mark: StateMark | None = None
+        self._files: dict[Path, tuple[int, int]] = {}
+        """The files that SQLite has open, and which they are."""
+        try:
+            self._open(path, accept_older)
+        except BaseException:
+            if self._mark is not None:
+                self._mark.close()
+            raise
+
+    def _open(self, path: Path | None, accept_older: bool) -> None:
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                self._mark = StateMark(path)
+                self._mark.check(accept_older)
                 path.touch(mode=0o600)
                 with contextlib.suppress(PermissionError):  # another user's
                     path.chmod(0o600)  # it has the secrets of agents
@@ -110,8 +103,8 @@ class Database:
             # One controller a file: the lock goes with the process, however it ends.
             self._sql.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._sql.execute("PRAGMA journal_mode=WAL")
-            self._sql.execute("PRAGMA synchronous=NORMAL")
             self._migrate()
+            self._begin()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise StoreError(f"state file {path} is in use by another controller") from error
@@ -136,19 +129,54 @@ class Database:
                 f"state file {self._path} has schema {version}; this version reads 1 to {SCHEMA_VERSION}"
             )
 
-    @contextlib.contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: done as a whole or, with a `StoreError`, not at all."""
+    def _begin(self) -> None:
+        """Goes on from what has been written."""
+        found = self._sql.execute("SELECT value FROM settings WHERE name='written'").fetchone()
         try:
+            self._written = Written.from_json(found[0]) if found else Written(secrets.token_hex(8), 0, 0)
+        except ValueError as error:
+            raise StoreError(f"state file {self._path}: how much was written: {error}") from error
+        with self._change(kept=False):
+            pass
+        if self._path is not None:
+            files = [Path(f"{self._path}{ending}") for ending in ("", "-wal")]
+            self._files = {file: identity(file) for file in files}
+
+    def problem(self) -> str | None:
+        """Why nothing can be kept any more, which SQLite does not notice; None: it can."""
+        lost = [str(file) for file, known in self._files.items() if not is_same(file, known)]
+        if not lost:
+            return None
+        return (
+            f"{' and '.join(lost)} of the state was deleted or replaced while in use. Put back what was there, or start "
+            f"the controller anew, with {ACCEPT} if the state is to be empty"
+        )
+
+    @contextlib.contextmanager
+    def _change(self, kept: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction: done as a whole or, with a `StoreError`, not at all. `kept`: somebody is told that it is."""
+        if (problem := self.problem()) is not None:
+            raise StoreError(problem)
+        before = self._written
+        written = Written(before.state, before.kept + kept, before.seen + (not kept))
+        try:
+            # Without that the last moments may be lost, and nobody waits for the disk.
+            self._sql.execute(f"PRAGMA synchronous={'FULL' if kept else 'NORMAL'}")
             self._sql.execute("BEGIN")
             try:
                 yield self._sql
+                self._sql.execute(
+                    "INSERT OR REPLACE INTO settings VALUES ('written', ?)", (written.to_json(),)
+                )
             except BaseException:
                 self._sql.execute("ROLLBACK")
                 raise
             self._sql.execute("COMMIT")
         except (sqlite3.Error, OverflowError) as error:
             raise StoreError(f"state file {self._path}: {error}") from error
+        self._written = written
+        if self._mark is not None:
+            self._mark.write(written)
 
     def _read(self, table: str, rest: str, make: Callable[..., Row]) -> list[Row]:
         """Rows as `make` makes them; raises `StoreError`, which names a row that cannot be."""
@@ -167,15 +195,19 @@ class Database:
     def close(self) -> None:
         """Closes the file."""
         self._sql.close()
+        if self._mark is not None:
+            self._mark.close()
 
     def switches(self) -> list[SwitchSpec]:
         """All switches by id."""
-        specs = self._read("switches", "id, address, device_id, ports FROM {table} ORDER BY id", _switch)
+        specs = self._read(
+            "switches", "id, address, device_id, ports FROM {table} ORDER BY id", rows.read_switch
+        )
         return [self._with_port_sources(spec) for spec in specs]
 
     def _with_port_sources(self, spec: SwitchSpec) -> SwitchSpec:
         columns = f"value FROM {{table}} WHERE name='{_COUNTED_AT % spec.id}'"
-        found = self._read("settings", columns, _port_sources)
+        found = self._read("settings", columns, rows.read_port_sources)
         if not found:
             return spec
         interfaces, metrics, device_ports = found[0]
@@ -192,11 +224,11 @@ class Database:
             sql.executemany(
                 "INSERT INTO switches (id, address, device_id, ports) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
                 "SET address=excluded.address, device_id=excluded.device_id, ports=excluded.ports",
-                [(s.id, s.address, _signed(s.device_id), s.ports) for s in specs],
+                [(s.id, s.address, rows.signed(s.device_id), s.ports) for s in specs],
             )
             sql.executemany(
                 "INSERT OR REPLACE INTO settings VALUES (?, ?)",
-                [(_COUNTED_AT % s.id, _said_of_ports(s)) for s in specs],
+                [(_COUNTED_AT % s.id, rows.said_of_ports(s)) for s in specs],
             )
 
     def remove_switch(self, switch: SwitchId) -> None:
@@ -207,7 +239,7 @@ class Database:
 
     def links(self) -> list[Link]:
         """Links that were up when last seen."""
-        return self._read("links", "a, a_port, b, b_port FROM {table} ORDER BY a, a_port", _link)
+        return self._read("links", "a, a_port, b, b_port FROM {table} ORDER BY a, a_port", rows.read_link)
 
     def put_network(
         self,
@@ -221,7 +253,7 @@ class Database:
         hosts = list(hosts)
         no_transit = [host.id for host, _ in hosts if not host.transit]
         away = {host.id: host.away_since for host, _ in hosts if host.away_since is not None}
-        with self._change() as sql:
+        with self._change(kept=False) as sql:
             sql.execute("UPDATE switches SET up=0")
             sql.executemany("UPDATE switches SET up=1 WHERE id=?", [(i,) for i in up])
             sql.execute("DELETE FROM links")
@@ -231,7 +263,7 @@ class Database:
             sql.execute("DELETE FROM hosts")
             sql.executemany(
                 "INSERT INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_host_row(host, present) for host, present in hosts],
+                [rows.host_row(host, present) for host, present in hosts],
             )
             sql.executemany(
                 "INSERT OR REPLACE INTO settings VALUES (?, ?)",
@@ -244,18 +276,22 @@ class Database:
 
     def suspected(self) -> tuple[list[SwitchId], list[Link]]:
         """Switches and links that were known and not up when last seen."""
-        found = self._read("settings", "value FROM {table} WHERE name='suspected'", _suspected)
+        found = self._read("settings", "value FROM {table} WHERE name='suspected'", rows.read_suspected)
         return found[0] if found else ([], [])
 
     def hosts(self) -> list[HostRecord]:
         """All hosts by id."""
         columns = "id, name, mac, mtu_bytes, version, agent, declared, switch, port, silent"
-        found = self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", _host)
-        opted_out = self._read("settings", "value FROM {table} WHERE name='no_transit'", _host_ids)
+        found = self._read("hosts", f"{columns} FROM {{table}} ORDER BY id", rows.read_host)
+        opted_out = self._read("settings", "value FROM {table} WHERE name='no_transit'", rows.read_host_ids)
         known = dict(
-            self._read("settings", f"name, value FROM {{table}} WHERE name LIKE '{_SECRET_OF}%'", _secret)
+            self._read(
+                "settings",
+                f"name, value FROM {{table}} WHERE name LIKE '{rows.SECRET_OF}%'",
+                rows.read_secret,
+            )
         )
-        away = self._read("settings", "value FROM {table} WHERE name='away'", _times)
+        away = self._read("settings", "value FROM {table} WHERE name='away'", rows.read_times)
         for host in found:
             host.transit = not (opted_out and host.id in opted_out[0])
             host.secret = known.get(host.name, b"")
@@ -264,11 +300,11 @@ class Database:
 
     def put_secret(self, name: str, secret: bytes) -> None:
         """Keeps the secret of the agent of this name."""
-        self._put("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_SECRET_OF + name, secret.hex()))
+        self._put("INSERT OR REPLACE INTO settings VALUES (?, ?)", (rows.SECRET_OF + name, secret.hex()))
 
     def remove_secret(self, name: str) -> None:
         """Forgets it."""
-        self._put("DELETE FROM settings WHERE name=?", (_SECRET_OF + name,))
+        self._put("DELETE FROM settings WHERE name=?", (rows.SECRET_OF + name,))
 
     def hosts_present(self) -> frozenset[HostId]:
         """Hosts that were not gone when last seen."""
@@ -277,7 +313,7 @@ class Database:
     def groups(self) -> list[Group]:
         """All groups by id."""
         columns = "id, name, scheme, members, parameters, class_d, gather"
-        return self._read("groups", f"{columns} FROM {{table}} ORDER BY id", _group)
+        return self._read("groups", f"{columns} FROM {{table}} ORDER BY id", rows.read_group)
 
     def change_groups(
         self, put: Iterable[Group], removed: Iterable[GroupId], class_d: ClassDNumbers | None
@@ -287,14 +323,14 @@ class Database:
             sql.executemany("DELETE FROM groups WHERE id=?", [(group,) for group in removed])
             sql.executemany(
                 "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [_group_row(group) for group in put],
+                [rows.group_row(group) for group in put],
             )
             if class_d is not None:
-                _put_class_d(sql, class_d)
+                rows.put_class_d(sql, class_d)
 
     def grid(self) -> Grid | None:
         """Coordinates of the switches; None: there are none."""
-        found = self._read("settings", "value FROM {table} WHERE name='grid'", _grid)
+        found = self._read("settings", "value FROM {table} WHERE name='grid'", rows.read_grid)
         return found[0] if found else None
 
     def put_grid(self, grid: Grid) -> None:
@@ -312,7 +348,7 @@ class Database:
 
     def guard(self) -> Guard:
         """What the operator asks of the guard; off if nobody ever said."""
-        found = self._read("settings", "value FROM {table} WHERE name='guard'", _guard)
+        found = self._read("settings", "value FROM {table} WHERE name='guard'", rows.read_guard)
         return found[0] if found else Guard()
 
     def put_guard(self, guard: Guard) -> None:
@@ -322,7 +358,7 @@ class Database:
 
     def switching(self) -> Switching:
         """How switches are to pass worms on; packet mode if nobody ever said."""
-        found = self._read("settings", "value FROM {table} WHERE name='switching'", _switching)
+        found = self._read("settings", "value FROM {table} WHERE name='switching'", rows.read_switching)
         return found[0] if found else Switching()
 
     def put_switching(self, switching: Switching) -> None:
@@ -332,7 +368,7 @@ class Database:
 
     def trains(self) -> Switching | None:
         """The wormhole mode in which agents may send trains; None: they send none."""
-        found = self._read("settings", "value FROM {table} WHERE name='trains'", _switching)
+        found = self._read("settings", "value FROM {table} WHERE name='trains'", rows.read_switching)
         return found[0] if found else None
 
     def put_trains(self, switching: Switching | None) -> None:
@@ -352,7 +388,7 @@ class Database:
 
     def routing(self) -> Routing | None:
         """The routes that the operator wants; None if nobody ever said."""
-        found = self._read("settings", "value FROM {table} WHERE name='routing'", _routing)
+        found = self._read("settings", "value FROM {table} WHERE name='routing'", rows.read_routing)
         return found[0] if found else None
 
     def put_routing(self, routing: Routing) -> None:
@@ -367,11 +403,13 @@ class Database:
 
     def put_route_order(self, order: str) -> None:
         """Remembers the order of switches; call before any agent is told of routes that keep to it."""
-        self._put("INSERT OR REPLACE INTO settings VALUES ('route_order', ?)", (order,))
+        self._put("INSERT OR REPLACE INTO settings VALUES ('route_order', ?)", (order,), kept=False)
 
     def gather_epochs(self) -> int:
         """Epochs of gathered ACKs below it may have been taken."""
-        found = self._read("settings", "value FROM {table} WHERE name='gather_epochs'", _gather_epochs)
+        found = self._read(
+            "settings", "value FROM {table} WHERE name='gather_epochs'", rows.read_gather_epochs
+        )
         return found[0] if found else 0
 
     def put_gather_epochs(self, end: int) -> None:
@@ -381,13 +419,13 @@ class Database:
     def class_d(self) -> ClassDNumbers:
         """Mode and numbers of class D addresses; narrow if none was ever set."""
         numbers = self._read("settings", "value FROM {table} WHERE name='class_d'", ClassDNumbers)
-        assigned = self._read("class_d", "address, number FROM {table}", _class_d_number)
+        assigned = self._read("class_d", "address, number FROM {table}", rows.read_class_d_number)
         return ClassDNumbers((numbers[0] if numbers else ClassDNumbers()).mode, assigned)
 
     def put_class_d(self, class_d: ClassDNumbers) -> None:
         """Replaces mode and numbers of class D addresses."""
         with self._change() as sql:
-            _put_class_d(sql, class_d)
+            rows.put_class_d(sql, class_d)
 
     def agent_plan(self) -> tuple[Epoch, str]:
         """Epoch and digest of the last agent plans; an epoch beyond all use is replaced by a first one."""
@@ -405,195 +443,8 @@ class Database:
 
     def put_agent_plan(self, epoch: Epoch, digest: str) -> None:
         """Remembers the agent plans by their digest; call before any agent is told."""
-        self._put("UPDATE agent_plan SET epoch=?, digest=?", (epoch, digest))
+        self._put("UPDATE agent_plan SET epoch=?, digest=?", (epoch, digest), kept=False)
 
-    def _put(self, statement: str, values: tuple[object, ...]) -> None:
-        with self._change() as sql:
+    def _put(self, statement: str, values: tuple[object, ...], kept: bool = True) -> None:
+        with self._change(kept) as sql:
             sql.execute(statement, values)
-
-
-def _within(what: str, value: object, low: int, high: int) -> int:
-    if not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{what} is {value!r}; possible: {low} to {high}")
-    return value
-
-
-def _text(what: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} is {value!r}, not text")
-    return value
-
-
-def _switch(number: object, address: object, device: object, ports: object) -> SwitchSpec:
-    return SwitchSpec(
-        SwitchId(_within("id", number, 0, SWITCH_ID_MAX)),
-        _text("address", address),
-        _within("device_id", device, -1 << 63, _DEVICE_MAX) & _DEVICE_MAX,
-        _within("ports", ports, 1, PORT_ID_MAX + 1),
-    )
-
-
-def _link(a: object, a_port: object, b: object, b_port: object) -> Link:
-    return Link(
-        SwitchId(_within("a", a, 0, SWITCH_ID_MAX)),
-        PortId(_within("a_port", a_port, 0, PORT_ID_MAX)),
-        SwitchId(_within("b", b, 0, SWITCH_ID_MAX)),
-        PortId(_within("b_port", b_port, 0, PORT_ID_MAX)),
-    )
-
-
-def _said_of_ports(spec: SwitchSpec) -> str:
-    return json.dumps(
-        {"interfaces": spec.interfaces, "metrics": spec.metrics, "device_ports": spec.device_ports}
-    )
-
-
-def _port_sources(text: str) -> tuple[tuple[tuple[int, str], ...], str | None, tuple[tuple[int, int], ...]]:
-    value = json.loads(text)
-    metrics = None if value["metrics"] is None else str(value["metrics"])
-    interfaces = tuple((int(port), str(name)) for port, name in value["interfaces"])
-    # Files of versions before have none.
-    devices = tuple((int(port), int(device)) for port, device in value.get("device_ports", ()))
-    return interfaces, metrics, devices
-
-
-def _suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
-    value = json.loads(text)
-    switches = [SwitchId(_within("switch", switch, 0, SWITCH_ID_MAX)) for switch in value["switches"]]
-    return switches, [_link(*link) for link in value["links"]]
-
-
-def _gather_epochs(text: str) -> int:
-    return _within("gather_epochs", int(text), 0, GATHER_EPOCHS_END)
-
-
-def _grid(text: str) -> Grid:
-    return Grid.from_json(json.loads(text))
-
-
-def _routing(text: str) -> Routing:
-    return Routing.from_json(json.loads(text))
-
-
-def _switching(text: str) -> Switching:
-    return Switching.from_json(json.loads(text))
-
-
-def _guard(text: str) -> Guard:
-    return Guard.from_json(json.loads(text))
-
-
-def _secret(name: str, value: str) -> tuple[str, bytes]:
-    return name.removeprefix(_SECRET_OF), bytes.fromhex(value)
-
-
-def _host_ids(text: str) -> frozenset[HostId]:
-    return frozenset(HostId(_within("host", host, 0, HOST_ID_MAX)) for host in json.loads(text))
-
-
-def _times(text: str) -> dict[HostId, float]:
-    """Of hosts, in seconds since 1970; `datetime` takes four digits of years."""
-    times = json.loads(text)
-    return {
-        HostId(int(host)): float(_within("time", int(at), 0, 253_402_300_799)) for host, at in times.items()
-    }
-
-
-def _host(
-    number: object,
-    name: object,
-    mac: object,
-    mtu: object,
-    version: object,
-    agent: object,
-    declared: object,
-    switch: object,
-    port: object,
-    silent: object,
-) -> HostRecord:
-    check_name(_text("name", name))
-    if not isinstance(mac, bytes) or len(mac) not in (0, 6):
-        raise ValueError(f"mac is {mac!r}; possible: 6 bytes")
-    place = None
-    if switch is not None:
-        place = (
-            SwitchId(_within("switch", switch, 0, SWITCH_ID_MAX)),
-            PortId(_within("port", port, 0, PORT_ID_MAX)),
-        )
-    return HostRecord(
-        HostId(_within("id", number, 0, HOST_ID_MAX)),
-        _text("name", name),
-        mac,
-        _within("mtu_bytes", mtu, 0, (1 << 32) - 1),
-        _text("version", version),
-        bool(agent),
-        bool(declared),
-        place,
-        silent=_text("silent", silent),
-    )
-
-
-def _group(
-    number: object,
-    name: object,
-    scheme: str,
-    members: str,
-    parameters: str,
-    class_d: str | None,
-    gather: object,
-) -> Group:
-    return Group(
-        GroupId(_within("id", number, 0, GROUP_ID_MAX)),
-        _text("name", name),
-        parse_scheme(scheme),
-        tuple(HostId(_within("a member", m, 0, HOST_ID_MAX)) for m in json.loads(members)),
-        Parameters.from_json(json.loads(parameters)),
-        None if class_d is None else ipaddress.IPv4Address(class_d),
-        gather=bool(_within("gather", gather, 0, 1)),
-    )
-
-
-def _class_d_number(address: str, number: object) -> tuple[ipaddress.IPv4Address, GroupId]:
-    return ipaddress.IPv4Address(address), GroupId(_within("number", number, 0, GROUP_ID_MAX))
-
-
-def _signed(device: int) -> int:
-    return device - (1 << 64) if device >= 1 << 63 else device
-
-
-def _put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
-    sql.execute("INSERT OR REPLACE INTO settings VALUES ('class_d', ?)", (class_d.mode,))
-    kept: dict[str, int] = dict(sql.execute("SELECT address, number FROM class_d").fetchall())
-    wanted = {str(address): int(number) for address, number in class_d.assigned}
-    sql.executemany("DELETE FROM class_d WHERE address=?", [(a,) for a in kept.keys() - wanted.keys()])
-    changed = [(a, n) for a, n in wanted.items() if kept.get(a) != n]
-    sql.executemany("INSERT OR REPLACE INTO class_d VALUES (?, ?)", changed)
-
-
-def _group_row(group: Group) -> tuple[object, ...]:
-    return (
-        group.id,
-        group.name,
-        group.scheme,
-        json.dumps(group.members),
-        json.dumps(group.parameters.to_json()),
-        None if group.class_d is None else str(group.class_d),
-        group.gather,
-    )
-
-
-def _host_row(host: HostRecord, present: bool) -> tuple[object, ...]:
-    switch, port = (None, None) if host.place is None else host.place
-    return (
-        host.id,
-        host.name,
-        host.mac,
-        host.mtu_bytes,
-        host.version,
-        host.agent,
-        host.declared,
-        switch,
-        port,
-        present,
-        host.silent,
-    )
