@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from wormcast.api import connections
 from wormcast.reconcile.controller import Controller
 from wormcast.routing import schemas
 
+EVENTS = b"GET /v1/events?after=0&follow=false HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 HALF = b"GET /v1/status HTTP/1.1\r\nhost: x\r\n"
 
 
@@ -103,6 +106,69 @@ def test_who_does_not_read_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
         assert await ask(path) == 200
 
     with_server(tmp_path, test)
+
+
+def test_who_reads_bit_by_bit_is_given_up_and_who_reads_on_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each bit was taken for a sign that the client reads."""
+    monkeypatch.setattr(connections, "UNREAD_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(connections, "UNREAD_BYTES_MIN", 1 << 18)
+
+    async def read(path: Path, bytes_at_once: int) -> int:
+        got, loop = 0, asyncio.get_running_loop()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.setblocking(False)
+            await loop.sock_connect(client, str(path))
+            await loop.sock_sendall(client, EVENTS)
+            while data := await loop.sock_recv(client, bytes_at_once):
+                got += len(data)
+                await asyncio.sleep(0.02)
+        return got
+
+    async def test(controller: Controller, path: Path) -> None:
+        for number in range(100):
+            controller.events.add("noise", time.time(), number=number, text="x" * 65536)
+        before = connections.Connection.timed_out
+        assert await read(path, 1 << 18) > 100 * 65536
+        assert connections.Connection.timed_out == before
+        with contextlib.suppress(ConnectionResetError):
+            assert await read(path, 1 << 10) < 100 * 65536
+        assert connections.Connection.timed_out == before + 1
+
+    with_server(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8080", 200),
+        ("[::1]:8080", 200),
+        ("localhost:8080", 200),
+        ("controller", 200),
+        ("a.localhost", 200),
+        (socket.gethostname(), 200),
+        ("fabric.example.org.:8080", 200),
+        ("rebound.example.com", 403),
+        ("rebound.example.com:8080", 403),
+        ("127.0.0.1.example.com", 403),
+        ("::1.example.com", 403),
+    ],
+)
+def test_a_name_that_may_be_anybodys_is_not_answered(tmp_path: Path, host: str, status: int) -> None:
+    async def main() -> None:
+        path = tmp_path / "rest.sock"
+        async with running() as controller, serving(controller, path, allowed_hosts=["fabric.example.org"]):
+            client = await RawClient.connect(path)
+            client.send(f"GET /v1/status HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+            got, _, body = await client.answer()
+            assert got == status
+            if got == 403:
+                jsonschema.validate(body, schemas.load("refusal"))
+                assert body["error"]["value"] == host
+            client.close()
+
+    asyncio.run(main())
 
 
 def test_a_client_gets_its_time_again_when_the_controller_stood_still(

@@ -18,6 +18,7 @@ from wormcast.api import failures, openapi, views
 from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
 from wormcast.api.counters import show_counters
 from wormcast.api.guard_routes import serve_guard
+from wormcast.api.host_header import HostCheck
 from wormcast.api.json_route import CONTENT_TYPE, JsonRoute, check_kind
 from wormcast.api.lag import serve_lag
 from wormcast.api.metrics import render_metrics
@@ -97,8 +98,11 @@ _REFUSALS = {
 }
 
 
-def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAPI:
-    """The application; the controller must run on the same event loop. What takes long runs in `pool`."""
+def create_app(
+    controller: Controller, pool: WorkerPool | None = None, allowed_hosts: Sequence[str] = ()
+) -> FastAPI:
+    """The application; the controller must run on the same event loop. What takes long runs in `pool`. It answers to
+    `allowed_hosts` beside what `HostCheck` knows."""
     app = FastAPI(
         title="Wormcast",
         version=__version__,
@@ -113,6 +117,7 @@ def create_app(controller: Controller, pool: WorkerPool | None = None) -> FastAP
     app.router.route_class = JsonRoute
     failures.install(app)
     app.add_middleware(BodyLimit, by_path={VERIFY_PATH: FILE_BYTES_MAX, PLAN_PATH: FILE_BYTES_MAX})
+    app.add_middleware(HostCheck, names=allowed_hosts)
     _serve_network(app, controller)
     serve_guard(app, controller)
     serve_switching(app, controller)

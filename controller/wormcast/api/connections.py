@@ -19,7 +19,10 @@ HEAD_SECONDS_MAX = 20.0
 BODY_SECONDS_MAX = 60.0
 """From the head of a request until its body has come."""
 UNREAD_SECONDS_MAX = 60.0
-"""A client that takes nothing of its answer for so long is given up."""
+"""A client that has not taken all that waits for it after so long, nor `UNREAD_BYTES_MIN` of it, is given up."""
+UNREAD_BYTES_MIN = 1 << 20
+WAITING_BYTES_MAX = 1 << 16
+"""More that waits to be taken holds up who makes the answer, until all is taken."""
 IDLE_SECONDS_MAX = 10
 """Between two requests."""
 RETRY_AFTER_S = 1
@@ -43,12 +46,15 @@ class Connection(H11Protocol):
         self._clock: asyncio.TimerHandle | None = None
         self._awaited: object = None
         self._unread: asyncio.TimerHandle | None = None
+        self._unread_bytes = 0
         self._since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         has_room = len(self.connections) < CONNECTIONS_MAX or self._make_room()
         super().connection_made(transport)
+        # A little taken now and then is not all.
+        transport.set_write_buffer_limits(high=WAITING_BYTES_MAX, low=0)
         self._since = time.monotonic()
         if has_room:
             self._wind()
@@ -67,8 +73,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._stop_clock()
-        if self._unread is not None:
-            self._unread.cancel()
+        self._stop_reading()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -79,6 +84,7 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """The next request may come."""
         super().on_response_complete()
+        self._watch_reader()
         self._since = time.monotonic()
         self._wind()
 
@@ -98,15 +104,12 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         """The client reads slowly or not at all."""
         super().pause_writing()
-        if self._unread is None:
-            self._unread = self.loop.call_later(UNREAD_SECONDS_MAX, self._give_up_reader)
+        self._watch_reader()
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """The client has read everything."""
         super().resume_writing()
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+        self._stop_reading()
 
     def is_waiting(self) -> bool:
         """Whether no request is being served or read beyond its head."""
@@ -150,9 +153,26 @@ class Connection(H11Protocol):
         what = "head" if head else "body"
         self._answer(408, describe(f"the {what} of the request takes too long", bound=bound, code="timeout"))
 
-    def _give_up_reader(self) -> None:
-        Connection.timed_out += 1
-        self.transport.abort()
+    def _watch_reader(self) -> None:
+        """Sees to it that what waits is taken."""
+        waiting = self.transport.get_write_buffer_size()
+        if self._unread is None and waiting:
+            self._unread_bytes, seconds = waiting, UNREAD_SECONDS_MAX
+            self._unread = self.loop.call_later(seconds, self._look_at_reader, self.loop.time() + seconds)
+
+    def _stop_reading(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _look_at_reader(self, due: float) -> None:
+        self._unread = None
+        left = self.transport.get_write_buffer_size()
+        if left and left > self._unread_bytes - UNREAD_BYTES_MIN and self.loop.time() - due <= _LATE_S:
+            Connection.timed_out += 1
+            self.transport.abort()
+        else:
+            self._watch_reader()
 
     def _answer(self, status: int, body: dict[str, Any], *headers: tuple[bytes, bytes]) -> None:
         """An answer of the connection's own, which is its last."""
@@ -173,4 +193,5 @@ class Connection(H11Protocol):
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
+            self._watch_reader()
         self.transport.close()

@@ -50,6 +50,12 @@ def controller() -> None:
     help="Address of the REST API: host:port or unix:/path.",
 )
 @click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name with dots that REST answers to, beside that of this machine. May be given several times.",
+)
+@click.option(
     "--state",
     type=click.Path(path_type=Path),
     default=STATE_DEFAULT,
@@ -142,6 +148,7 @@ def run(
     switches: Path | None,
     agents: tuple[str, ...],
     listen: str,
+    allow_host: tuple[str, ...],
     state: Path,
     accept_empty_state: bool,
     pipeline: Path | None,
@@ -190,6 +197,7 @@ def run(
         None if switching is None else Switching.parse(switching),
         program,
         accept_empty_state,
+        allow_host,
     )
     try:
         serve(options)

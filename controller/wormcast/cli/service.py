@@ -61,6 +61,7 @@ class Options:
     switching: Switching | None = None
     program: str = V1MODEL
     accept_empty_state: bool = False
+    allowed_hosts: tuple[str, ...] = ()
 
 
 def run(options: Options) -> None:
@@ -98,7 +99,9 @@ async def _serve(options: Options) -> None:
     except RequestError as error:
         raise StartError(f"{options.switches}: {error.message}") from error
     pool = WorkerPool()
-    server = _Server(uvicorn.Config(create_app(controller, pool), **listen))
+    # Whoever listens at a name answers to it.
+    names = (*options.allowed_hosts, listen.get("host", ""))
+    server = _Server(uvicorn.Config(create_app(controller, pool, names), **listen))
     LOG.info("agents connect at %s; REST is at %s", ", ".join(agents), options.listen)
     try:
         await _until_stopped(controller, server, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,13 @@ from wormcast.sockets import SocketAccess, listen_at
 
 
 @contextlib.asynccontextmanager
-async def serving(controller: Controller, path: Path, pool: WorkerPool | None = None) -> AsyncIterator[None]:
+async def serving(
+    controller: Controller, path: Path, pool: WorkerPool | None = None, allowed_hosts: Sequence[str] = ()
+) -> AsyncIterator[None]:
     """The server, on the event loop of the test."""
     pool = pool or WorkerPool()
-    server = uvicorn.Server(uvicorn.Config(create_app(controller, pool), **rest_settings(f"unix:{path}")))
+    app = create_app(controller, pool, allowed_hosts)
+    server = uvicorn.Server(uvicorn.Config(app, **rest_settings(f"unix:{path}")))
     listener = listen_at(path, SocketAccess())
     task = asyncio.create_task(server.serve([listener]))
     try:
