@@ -108,6 +108,10 @@ class Switch(Answer):
     planned: Installed
     installed: Installed
     in_step: bool
+    read_back_s: Annotated[
+        float | None, Field(description="since when all that it holds has been read back; null: not yet")
+    ]
+    strayed: Annotated[int, Field(description="how much was found other than written, and written again")]
     waited_for_s: float
     refused: list[Refused]
     refused_total: int
@@ -166,6 +170,7 @@ class Host(Answer):
     name: str
     state: Literal["up", "plain", "dead", "silent", "unlocated", "lost"]
     gone: bool
+    away_since: Annotated[str | None, Field(description="of one that is gone: its last sign of life")]
     reason: str | None
     switch: int | None
     port: int | None
@@ -229,10 +234,20 @@ class Member(Answer):
     state: str
     takes_part: bool
     reason: str | None
+    away_since: str | None
     plan_epoch: int | None
     planned: bool
     installed: bool
     refused: str | None
+
+
+class LeftOut(Answer):
+    """A member of a group that takes no part, and why."""
+
+    host: int
+    name: str | None
+    reason: str
+    away_since: str | None
 
 
 class HostReason(Answer):
@@ -264,6 +279,7 @@ class Group(Answer):
     name: str
     scheme: str
     members: list[int]
+    left_out: Annotated[list[LeftOut], Field(description="those of the members that take no part now")]
     parameters: dict[str, Any]
     structures: list[Structure]
     mtu: int | None
@@ -397,6 +413,7 @@ class Status(Answer):
     groups: int
     class_d_mode: str
     plan_error: str | None
+    state_problem: Annotated[str | None, Field(description="why nothing can be kept any more")]
     mtu_problems: list[str]
     late: Late
     waiting_for: list[int]

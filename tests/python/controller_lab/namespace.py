@@ -25,7 +25,7 @@ THRIFT_PORT_FIRST = 9090
 PORTS = 4
 HOST_PORT = 0
 LINKS = [(0, 1, 1, 1), (1, 2, 2, 2), (0, 3, 2, 3)]
-READY_SECONDS_MAX = 20.0
+READY_SECONDS_MAX = 240.0
 
 
 @dataclass(frozen=True)
