@@ -60,9 +60,8 @@ pub fn read_back(held: &mut SwitchState, part: &Part, found: SwitchState) -> Str
 
 /// Some targets overlook backups.
 fn same_but_for_backups(held: &Copies, found: &Copies) -> bool {
-    let plain = |copies: &Copies| -> Vec<_> {
-        copies.iter().map(|one| (one.port, one.instance)).collect()
-    };
+    let plain =
+        |copies: &Copies| -> Vec<_> { copies.iter().map(|one| (one.port, one.instance)).collect() };
     plain(held) == plain(found)
 }
 
