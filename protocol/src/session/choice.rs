@@ -25,7 +25,9 @@ impl Session {
     /// What a PDU from above says of the choice at a packet. One that comes late from before a change
     /// is about packets that are here.
     pub fn note_choice(&mut self, at: Seq, choice: u8, shared: &mut Shared, now: Instant) {
-        let is_new = choice != self.choice && at.expand(self.cumulative) >= self.cumulative;
+        // What is here beyond a gap came by the choice in force.
+        let known_end = self.store.end().max(self.cumulative);
+        let is_new = choice != self.choice && at.expand(self.cumulative) >= known_end;
         if !is_new || self.detached || self.reception.is_none() {
             return;
         }
