@@ -44,7 +44,7 @@ def test_the_plan_is_the_chosen_one_and_says_what_it_was_chosen_from() -> None:
 
 
 def test_costs_come_from_a_file(tmp_path: Path) -> None:
-    result = run("costs", "--costs", "nic")
+    result = run("costs", "--costs", "nic", "--json")
     assert result.exit_code == 0
     costs = json.loads(result.output)
     assert costs["link_bits_per_s"] == 2_000_000_000

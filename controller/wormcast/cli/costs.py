@@ -91,7 +91,8 @@ def costs(context: click.Context, costs: Any, output: Path | None, as_json: bool
     if as_json or output is not None:
         write_text(routing.to_text(value), output)
     else:
-        _show(value, False, f"costs of {value['set']}")
+        name = "the file" if isinstance(costs, dict) else costs or "agents"
+        _show(value, False, f"costs of {name}")
 
 
 @costs.command()
