@@ -39,12 +39,12 @@ impl Pacing {
 
     /// When the next own frame may be sent. The past, if it may be now.
     pub fn open_at(&self) -> Instant {
-        self.open_at
+        self.open_at.plus_us(u64::from(self.rest > 0))
     }
 
     /// Whether no own frame may be sent now.
     pub fn holds(&self, now: Instant) -> bool {
-        self.open_at > now
+        self.open_at() > now
     }
 
     /// An own frame is sent, of so many bytes with its Ethernet header.

@@ -278,6 +278,8 @@ impl Receiving {
         // What follows is another message, and the engine does not tell of it again.
         stream.readable = true;
         let Some(key) = stream.message.as_ref().map(|arriving| arriving.key) else {
+            // If it comes again, its first byte comes too.
+            stream.opened = None;
             return;
         };
         let reason = match reason {
