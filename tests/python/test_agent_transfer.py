@@ -107,7 +107,9 @@ def test_a_file_reaches_every_member(lab: Lab, tmp_path: Path, number: int) -> N
     report = json.loads(out)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert (report["name"], report["bytes"], report["sha256"]) == ("image.bin", 3_000_001, digest)
-    assert report["members"] == [{"host": h, "delivered": True, "reason": None} for h in (1, 2)]
+    assert report["members"] == [
+        {"host": host, "delivered": True, "reason": None, "left_out": False} for host in (1, 2)
+    ]
     assert (report["delivered"], report["failed"]) == (2, 0)
     results = [run(receiver) for receiver in receivers]
     assert [result[0] for result in results] == [0, 0], results
@@ -148,7 +150,12 @@ def test_a_member_without_receiver_is_named(lab: Lab, tmp_path: Path) -> None:
     good = start_recv(lab, 1, 1, one)
     code, out, _ = run(lab.start(0, "send", str(file), "-g", "group1", "--json"))
     assert code == 3
-    assert json.loads(out)["members"][1] == {"host": 2, "delivered": False, "reason": "application gave up"}
+    assert json.loads(out)["members"][1] == {
+        "host": 2,
+        "delivered": False,
+        "reason": "application gave up",
+        "left_out": False,
+    }
     assert run(good)[0] == 0
     good = start_recv(lab, 1, 1, one)
     code, out, _ = run(lab.start(0, "send", str(file), "-g", "group1"))

@@ -121,7 +121,7 @@ def test_routes_in_force_from_a_file(tmp_path: Path) -> None:
     [
         ([], "nothing changes; give --to, --fail-link, --fail-switch, --add or --new-root"),
         (["--fail-link", "3"], "--fail-link '3': '3' is not a switch and a port; write it as 3:1"),
-        (["--fail-link", "0:77"], "there is no link at 0:77; links are "),
+        (["--fail-link", "0:77"], "there is no link at 0:77; ports of switch 0 with links to switches are "),
         (["--fail-switch", 9], "there is no switch 9; switches are 0, 1, 2, 3"),
         (["--add", "0:1"], "--add '0:1' is not a link; write it as 3:1-4:2"),
         (["--add", "0:1-3:1"], "port 1 of switch 0 is used twice"),

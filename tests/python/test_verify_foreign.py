@@ -256,7 +256,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         (["--topology", "ring:3", "--table", "t"], ["--table has no effect without --p4runtime"]),
         (["--topology", "ring:3", "--p4runtime", "a:1", "--key", "k"], ["--key", "--table"]),
         (["--topology", "ring:3", "--p4runtime", tmp_path / "none.json"], ["none.json", "No such file"]),
-        (["--topology", "ring:3", "--p4runtime", "a:1"], ["1 addresses for 3 switches"]),
+        (["--topology", "ring:3", "--p4runtime", "a:1"], ["1 address for 3 switches"]),
         (["--topology", "ring:3", "--draw", "x.pdf"], ["SVG or PNG"]),
         (["--paths", paths, "--check", paths], ["certificate"]),
     ]:

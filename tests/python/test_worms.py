@@ -141,7 +141,7 @@ def test_a_worm_that_the_switch_has_taken_itself_is_read_too(monkeypatch: pytest
         (["--p4runtime", "127.0.0.1:1", "--thrift", "127.0.0.1:1"], "give one of --p4runtime and --thrift"),
         (["--thrift", "127.0.0.1:1", "--device-id", "3"], "--device-id has no effect with --thrift"),
         (["--thrift", "unix:/run/x"], "name one address for each switch"),
-        (["--thrift", "127.0.0.1:1"], "1 addresses for 2 switches"),
+        (["--thrift", "127.0.0.1:1"], "1 address for 2 switches"),
         (["--thrift", "127.0.0.1:1,127.0.0.1:1"], "switch s0 at 127.0.0.1:1: "),
         (["--p4runtime", "127.0.0.1:1,127.0.0.1:1"], "switch s0 at 127.0.0.1:1: "),
     ],
