@@ -20,6 +20,8 @@ pub struct Habits {
     pub bytes_per_ms: Option<u64>,
     /// Longest time until it goes on with a message, or confirms it, µs.
     pub rest_us: u64,
+    /// While it rests with a whole message, it says so each time so many µs are over.
+    pub says_so_us: Option<u64>,
     /// Of a thousand messages, those that it gives up.
     pub aborts: u64,
     /// Of a thousand messages, those at which it is killed.
@@ -31,7 +33,8 @@ pub struct Habits {
 impl Habits {
     /// Whether it takes all that comes, and rests no longer than that.
     pub fn takes_all(&self, rest_us: u64) -> bool {
-        let quick = self.rest_us <= rest_us && self.bytes_per_ms.is_none_or(|bytes| bytes >= 50);
+        let rests = self.rest_us <= rest_us || self.says_so_us.is_some();
+        let quick = rests && self.bytes_per_ms.is_none_or(|bytes| bytes >= 50);
         self.origin.is_none() && self.aborts == 0 && self.deaths == 0 && quick
     }
 }
@@ -54,6 +57,9 @@ struct Arriving {
     /// What it does otherwise than take, it does at the end, not at the beginning.
     at_end: bool,
     rests_until_us: u64,
+    /// While it rests, it says so each time so many µs are over; next at this time, µs.
+    says_so_us: Option<u64>,
+    says_so_at_us: u64,
     confirms_after_us: u64,
     took_in_ms: (u64, u64),
 }
@@ -226,7 +232,15 @@ impl Reader {
         let connection = self.connection?;
         let arriving = self.arriving.get_mut(&handle)?;
         if desk.now_us < arriving.rests_until_us {
-            return Some(arriving.rests_until_us);
+            let Some(every_us) = arriving.says_so_us.filter(|_| arriving.ended) else {
+                return Some(arriving.rests_until_us);
+            };
+            if arriving.says_so_at_us <= desk.now_us {
+                arriving.says_so_at_us = desk.now_us + every_us;
+                let id = desk.ask(connection, Request::Extend { handle });
+                self.asked.insert(id, Asked::Other);
+            }
+            return Some(arriving.rests_until_us.min(arriving.says_so_at_us));
         }
         if arriving.will != Will::Take && (arriving.ended || !arriving.at_end) {
             let (will, index) = (arriving.will, arriving.index);
@@ -387,6 +401,8 @@ impl Reader {
             will,
             at_end,
             rests_until_us: desk.now_us + at_first,
+            says_so_us: habits.says_so_us,
+            says_so_at_us: 0,
             confirms_after_us: at_last,
             took_in_ms: (0, 0),
         };

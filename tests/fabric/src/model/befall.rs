@@ -104,9 +104,6 @@ impl Run {
         self.scenario.run_for(us);
         if self.random.below(2) == 0 {
             // The controller has noticed.
-            for group in self.members.keys() {
-                self.left.insert((*group, host));
-            }
             self.scenario.controller.damage.hosts.insert(HostId(host));
             self.replan();
         } else {

@@ -81,11 +81,8 @@ fn config(seed: u64, random: &mut Random) -> EngineConfig {
     if random.below(12) == 0 {
         config.limits.events = 16;
     }
-    if random.below(24) == 0 {
-        config.limits.children = 1 + random.below(3) as usize;
-    }
     if random.below(12) == 0 {
-        config.limits.sessions_kept = 1 + random.below(2) as usize;
+        config.limits.sessions_kept = 4 + random.below(4) as usize;
     }
     config.timing.member_timeout_us = SECOND_US;
     config.timing.member_exclude_us = *random.pick(&[6, 60]) * SECOND_US;
@@ -103,7 +100,11 @@ pub(super) fn habits(random: &mut Random, members: &[u16], patience: &Patience) 
             habits.away_us = random.below(2 * patience.receiver_wait_us);
         }
         3 => habits.bytes_per_ms = Some(1 + random.below(300)),
-        4 => habits.rest_us = random.below(2 * patience.receiver_stall_us),
+        4 => {
+            habits.rest_us = random.below(2 * patience.receiver_stall_us);
+            let is_said = random.below(2) == 0;
+            habits.says_so_us = is_said.then_some(patience.receiver_stall_us / 3);
+        }
         5 => habits.origin = Some(*random.pick(members)),
         _ => habits.rest_us = random.below(100 * MS_US),
     }
@@ -137,8 +138,8 @@ impl Run {
         let mut random = Random::new(seed);
         let weight = match random.below(64) {
             0 => Weight::Many,
-            1 | 2 => Weight::Wide,
-            3..=14 => Weight::Middle,
+            1..=3 => Weight::Wide,
+            4..=20 => Weight::Middle,
             _ => Weight::Light,
         };
         let (spec, network) = topology(weight, &mut random);
@@ -181,7 +182,6 @@ impl Run {
         let (limits, timing) = (&config.limits, &config.timing);
         trace.note(format!("{link:?}\n{limits:?}\n{patience:?}"));
         let exclude_us = timing.member_exclude_us;
-        let has_few_children = limits.children < 1_000;
         let mut controller = Controller::new(groups, Algorithm::Osud);
         controller.ack_fan_in = match random.below(3) {
             0 => None,
@@ -208,7 +208,6 @@ impl Run {
             patience,
             exclude_us,
             away_us: 0,
-            has_few_children,
             left: BTreeSet::new(),
             killed: BTreeSet::new(),
             stopped: BTreeSet::new(),

@@ -164,7 +164,7 @@ impl Run {
             }
         }
         for host in &notes.hosts {
-            judge_taken(&notes, host, self.has_few_children);
+            judge_taken(&notes, host);
         }
         self.judge_empty(&notes);
         self.judge_order(&notes);
@@ -188,7 +188,7 @@ impl Run {
                 let (group, origin) = (ident.group, ident.origin);
                 let was_killed = self.killed.contains(&origin);
                 let has_left = self.left.contains(&(group, origin));
-                let is_told = was_killed || has_left || self.has_few_children;
+                let is_told = was_killed || has_left;
                 if !is_told && reason != "its program is gone" {
                     fail(format!("the sender was closed: {reason}"));
                 }
@@ -222,8 +222,8 @@ impl Run {
             let hosts = &self.scenario.fabric.hosts;
             let reader = hosts[host].crowd.readers.get(&ident.group);
             let was_there = reader.is_some_and(|reader| reader.was_there(begun_us, told_us));
-            let is_spoilt = self.away_us > self.exclude_us / 2 || self.has_few_children;
-            if was_there && (is_calm && !self.has_few_children || !is_spoilt) {
+            let is_spoilt = self.away_us > self.exclude_us / 2;
+            if was_there && (is_calm || !is_spoilt) {
                 let stream = notes.stream(*host, ident.group, ident.origin);
                 fail(format!("host {host} was there: {reason}\n{stream}"));
             }
@@ -240,9 +240,10 @@ impl Run {
             };
             let is_wrong = match said {
                 true => sent.ident.size > 0 && confirmed_us.is_none_or(|own_us| own_us > at_us),
-                // One that was removed may have come back.
+                // One that was removed, or away, may have come back.
                 false => {
                     !self.left.contains(&(sent.ident.group, host))
+                        && !self.killed.contains(&host)
                         && outcome.is_some_and(Option::is_none)
                 }
             };
@@ -365,8 +366,8 @@ fn gaps_of(notes: &Notes<'_>, host: &Host<'_>, (group, origin): (u16, u16)) -> V
     gaps
 }
 
-/// 2 and 3. Where a structure is refused, streams may count anew.
-fn judge_taken(notes: &Notes<'_>, host: &Host<'_>, counts_anew: bool) {
+/// 2 and 3.
+fn judge_taken(notes: &Notes<'_>, host: &Host<'_>) {
     let mut last: BTreeMap<(u32, u16, u16), Place> = BTreeMap::new();
     let mut seen: BTreeSet<(u32, IdentKey)> = BTreeSet::new();
     for taken in host.taken {
@@ -404,7 +405,7 @@ fn judge_taken(notes: &Notes<'_>, host: &Host<'_>, counts_anew: bool) {
         if let Some(number) = sent.number {
             let place = (ident.life, number);
             let before = last.insert((taken.life, taken.group, taken.origin), place);
-            if before.is_some_and(|before| before >= place) && !counts_anew {
+            if before.is_some_and(|before| before >= place) {
                 fail(&format!("{place:?} after {before:?}"));
             }
         }

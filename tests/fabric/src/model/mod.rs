@@ -23,7 +23,8 @@
 //! | a memory that was lost in between | agents, those of origins too, that are killed and start anew at once or later |
 //! | another structure, other members, another epoch while failures are on their way | members that join and leave, other schemes, plans that reach agents one after another, a controller that starts anew |
 //! | more failures below a child than an ACK names | groups of up to 40 members with receivers at few of them |
-//! | a structure that a host refuses, a queue of events that is full, streams that make room for others | engines with such limits that this happens |
+//! | a queue of events that is full, streams that make room for others | engines with such limits that this happens |
+//! | a structure that a host refuses | not drawn: a host serves as many children as a group has members |
 //! | one that joins between the end of a message and its outcome | joins at any time |
 //! | several programs that take turns on one stream, one of which ends or cancels in the middle | programs of many connections on a host, each with some messages, one after another or at once |
 //! | messages without content, or of many packets | sizes of 0 to some 100,000 bytes |
@@ -59,8 +60,6 @@ struct Run {
     /// Time for which hosts were not there, in all; more than half of `exclude_us`, and members below them, or
     /// they themselves, may be given up.
     away_us: u64,
-    /// A host serves fewer children than a structure may have.
-    has_few_children: bool,
     /// Hosts that left a group, for a while.
     left: BTreeSet<(u16, u16)>,
     /// Hosts whose agents were not running for a while.
@@ -80,7 +79,7 @@ struct Run {
 /// If something does not hold.
 pub fn run(seed: u64, trace: &Trace) {
     let mut run = Run::draw(seed, trace.clone());
-    let times = run.random.below(10);
+    let times = run.random.below(14);
     for _ in 0..times {
         let most_us = *run.random.pick(&[5 * MS_US, 100 * MS_US, 1_500 * MS_US]);
         let pause_us = run.random.below(most_us);
