@@ -12,9 +12,9 @@ use wormcast_wire::{GroupId, HostId, Seq};
 /// Past streams of which it is known how far they were read, at most. What comes late of another may be read twice.
 const PAST_MAX: usize = 16_384;
 
-/// Streams that this host has had a part in: which life, and the first packet that it has not taken.
+/// Streams that this host has had a part in, by their lives: the first packet that it has not taken.
 #[derive(Default)]
-pub(super) struct Past(BTreeMap<SessionKey, (u32, Seq)>);
+pub(super) struct Past(BTreeMap<(SessionKey, u32), Seq>);
 
 impl Past {
     fn note(&mut self, key: SessionKey, session: &Session) {
@@ -24,18 +24,17 @@ impl Past {
         if self.0.len() >= PAST_MAX {
             self.0.pop_first();
         }
-        self.0.insert(key, (session.stream, taken));
+        self.0.insert((key, session.stream), taken);
     }
 
     /// Up to where the stream was taken in that life: nothing of it is read a second time.
     fn take(&mut self, key: SessionKey, life: u32) -> Option<Seq> {
-        let (_, taken) = self.0.remove(&key).filter(|(of, _)| *of == life)?;
-        Some(taken)
+        self.0.remove(&(key, life))
     }
 
     /// This host is a member no longer.
     pub(super) fn leave(&mut self, group: GroupId) {
-        self.0.retain(|key, _| key.0 != group);
+        self.0.retain(|(key, _), _| key.0 != group);
     }
 }
 
@@ -46,7 +45,7 @@ impl Engine {
         for key in keys {
             let gone = self.sessions.get(&key).is_some_and(|session| {
                 // One that lacks something keeps it in mind in case its origin is back.
-                let is_over = session.is_idle() && session.taken().is_some();
+                let is_over = session.is_idle() && !session.misses_any();
                 session.detached && (is_over || key.1 == self.shared.config.host)
             });
             if gone && let Some(mut session) = self.sessions.remove(&key) {
@@ -92,6 +91,7 @@ impl Engine {
             return Err(Reject::NotParent);
         }
         if let Some(mut old) = self.sessions.remove(&key) {
+            self.past.note(key, &old);
             old.break_off(LossReason::OriginRestarted, &mut self.shared);
             old.release_all(&mut self.shared);
         }

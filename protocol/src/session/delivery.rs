@@ -123,15 +123,22 @@ impl Session {
         }
     }
 
-    /// The first packet that has not been taken here; none if this member lacks something before it and not all know.
+    /// The first packet that has not been taken here; none if this member lacks something before it and not all know, or
+    /// if nothing has shown yet that the stream begins where it seemed to.
     pub fn taken(&self) -> Option<Seq> {
-        let reception = self.reception.as_ref()?;
+        let reception = self.reception.as_ref().filter(|_| self.proven)?;
         (!reception.misses_any()).then(|| Seq::of(reception.consumed()))
     }
 
     /// See [`crate::Engine::message_arrival`].
     pub fn message_arrival(&self) -> Option<MessageArrival> {
         self.reception.as_ref()?.came()
+    }
+
+    /// Whether there are messages that this member will not have, and not all know.
+    pub fn misses_any(&self) -> bool {
+        let reception = self.reception.as_ref();
+        reception.is_some_and(Reception::misses_any)
     }
 
     /// Everything before was taken here, in the same life of the stream.
