@@ -212,7 +212,7 @@ fn tree_routes_may_be_as_long_as_the_largest_multicast_of_the_host() {
     // To hosts 1 and 2 from host 0: two links, two hosts. From host 1: one link and a host each way.
     let (small, all) = (copied(1, &[0, 1, 2]), copied(2, &[0, 1, 2, 3, 4]));
     assert_eq!(bounds(&[]), [0, 0, 0, 0, 0]);
-    assert_eq!(bounds(&[small.clone()]), [9, 9, 9, 0, 0]);
+    assert_eq!(bounds(std::slice::from_ref(&small)), [9, 9, 9, 0, 0]);
     assert_eq!(bounds(&[copied(3, &[1, 4])]), [0, 9, 0, 0, 9]);
     assert_eq!(bounds(&[small, all]), [17, 17, 17, 17, 17]);
 }

@@ -537,7 +537,7 @@ fn parse_tree_route_max(bytes: u32) -> Result<u8, PlanRejected> {
 fn parse_rate(bytes: u64) -> Result<Option<u64>, PlanRejected> {
     match bytes {
         0 => Ok(None),
-        ..=RATE_BYTES_MAX => Ok(Some(bytes)),
+        1..=RATE_BYTES_MAX => Ok(Some(bytes)),
         _ => rejected(format!(
             "a rate of {bytes} bytes a second; it must be 1 to {RATE_BYTES_MAX}, or 0 for any"
         )),
