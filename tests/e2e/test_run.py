@@ -424,7 +424,7 @@ def test_a_wait_that_is_too_short_is_said_shortly(start: Callable[..., Run]) -> 
         (["--impair", "rate=9"], "impairment 'rate=9' is not a rate with the unit kbit, mbit or gbit"),
         (["--switch", "bmv2", "--impair", "loss=0.1"], "impairments 'loss=0.1' are wormcast-switch's own"),
         (["--seed", "-1"], "-1 is not in the range 0<=x<=4294967295"),
-        (["--out", "/etc/passwd"], "Error: /etc/passwd is a file; --out names a directory"),
+        (["--out", "/etc/passwd"], "Invalid value for '--out': Directory '/etc/passwd' is a file"),
         (["--out", "/etc/passwd/x"], "Error: /etc/passwd is a file; --out names a directory"),
         (
             ["--out", "/proc/x"],
