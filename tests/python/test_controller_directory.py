@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 from controller_lab.agents import TestAgent, attached
-from controller_lab.running import running, until
+from controller_lab.running import NEVER_S, running, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.api.plan_requests import group_request
 from wormcast.directory import server
 from wormcast.directory.server import AgentDirectory, DirectoryError
-from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
@@ -48,7 +47,7 @@ def with_agents(
     tmp_path: Path,
     count: int,
     test: Callable[[Controller, list[TestAgent], str], Awaitable[None]],
-    gone_after_s: float = GONE_AFTER_S,
+    gone_after_s: float = NEVER_S,
 ) -> None:
     """Runs a test with agents a0, a1, … attached, one on each switch in turn."""
 
