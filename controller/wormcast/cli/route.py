@@ -205,8 +205,10 @@ def _print_summary(figures: Json, baseline: Json) -> None:
         "pairs a host re-injects for, mean / max",
         "pairs over a link, mean / max",
     ]
+    # Beside the algorithm of routes that hosts do not re-inject, unless it is the one that was asked for.
+    beside = [figures] if figures["algorithm"] == baseline["algorithm"] else [figures, baseline]
     print_table(
         f"root {figures['root']}",
-        ["", figures["algorithm"], baseline["algorithm"]],
-        [list(row) for row in zip(names, column(figures), column(baseline), strict=True)],
+        ["", *(of["algorithm"] for of in beside)],
+        [list(row) for row in zip(names, *map(column, beside), strict=True)],
     )
