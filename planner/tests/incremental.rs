@@ -259,6 +259,6 @@ fn what_is_refused() {
     let host = topology.hosts()[0];
     assert_eq!(
         said(kept.lose(host.switch, host.port)),
-        "there is no link at 0:0; links are 0:1, 0:2"
+        "there is no link at 0:0; ports of switch 0 with links to switches are 1, 2"
     );
 }

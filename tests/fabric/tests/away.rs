@@ -94,15 +94,30 @@ fn who_leaves_in_the_middle_is_away_unless_it_was_removed() {
     }
 }
 
+/// It says so itself if its agent has started anew; else the sender says it.
 #[test]
 fn who_was_away_for_a_while_was_not_removed() {
-    let mut scenario = Scenario::new("testbed", CIRCUIT, Damage::default(), 4);
-    scenario.write(0, &[3_000_000]);
-    scenario.run_for(100_000);
-    lose(&mut scenario, AWAY);
-    bring_back(&mut scenario, AWAY);
-    scenario.finish(0, 120 * SECOND_US);
-    let reason = "away for a while after the message began";
-    let expected = vec![(AWAY, reason.to_owned())];
-    assert_eq!(scenario.outcomes(0), [(0, expected)]);
+    for (restarts, reason) in [
+        (true, FailReason::Late.to_string()),
+        (false, "away for a while after the message began".to_owned()),
+    ] {
+        let mut scenario = Scenario::new("testbed", CIRCUIT, Damage::default(), 4);
+        scenario.write(0, &[3_000_000]);
+        scenario.run_for(100_000);
+        match restarts {
+            true => {
+                lose(&mut scenario, AWAY);
+                bring_back(&mut scenario, AWAY);
+            }
+            false => {
+                scenario.controller.damage.hosts.insert(HostId(AWAY));
+                scenario.replan();
+                scenario.controller.damage.hosts.remove(&HostId(AWAY));
+                scenario.replan();
+            }
+        }
+        scenario.finish(0, 120 * SECOND_US);
+        let expected = vec![(AWAY, reason)];
+        assert_eq!(scenario.outcomes(0), [(0, expected)]);
+    }
 }
