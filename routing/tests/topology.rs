@@ -464,7 +464,7 @@ fn generators_refuse_what_makes_no_topology() {
         ),
         (
             "torus:4x",
-            "torus: \"4x\" is not a radix such as 4 or 4x4x2",
+            "torus: \"4x\" is not a radix such as 4 (4 by 4 switches) or 4x4x2",
         ),
         (
             "torus",
@@ -476,7 +476,7 @@ fn generators_refuse_what_makes_no_topology() {
         ),
         (
             "line:x",
-            "line: \"x\" is not a number; it is written line:SWITCHES[:HOSTS]",
+            "line: SWITCHES \"x\" is not a number of 0 or more; it is written line:SWITCHES[:HOSTS]",
         ),
         (
             "fat-tree:3",
