@@ -246,21 +246,19 @@ def small_disk(fabric: Fabric, tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_reported_and_the_others_finish(
     fabric: Fabric, random_file: Callable[[int], Path], small_disk: Path
 ) -> None:
+    file = random_file(2 * SMALL_DISK_BYTES)
+    to = {3: small_disk}
     result = transfer(
-        fabric,
-        "tree",
-        random_file(2 * SMALL_DISK_BYTES),
-        0,
-        RECEIVERS,
-        seconds_max=SECONDS_MAX,
-        outputs={3: small_disk},
-        expect_failed=[3],
+        fabric, "tree", file, 0, RECEIVERS, seconds_max=SECONDS_MAX, outputs=to, expect_failed=[3]
     )
     assert result.intact
     assert set(result.failed) == {3}
     assert "space" in result.failed[3]
     left = fabric.hosts[3].cmd(f"find {small_disk} -type f").strip()
     assert not left, "a partial file was left behind"
+    # Where nobody expected it, it is said of whom and why.
+    with pytest.raises(FabricError, match=r"members that will not have the file \(h3: .*space[^)]*\)$"):
+        transfer(fabric, "tree", file, 0, RECEIVERS, seconds_max=SECONDS_MAX, outputs=to)
 
 
 @pytest.fixture(scope="module")

@@ -130,6 +130,7 @@ def test_interrupted_multicasts_wait_for_nobody_for_ever() -> None:
     for algorithm in ("osud", "tree-only"):
         (said,) = Switching(WORMHOLE, INTERRUPT).warnings(algorithm)
         assert "--recirculations 0" in said
+        assert "set_queue_depth 4096 254 and set_queue_rate 4000 254" in said
 
 
 def test_interrupted_multicasts_have_a_root() -> None:

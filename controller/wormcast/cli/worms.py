@@ -16,6 +16,7 @@ from wormcast.cli.source import FileSource, complete_topology
 from wormcast.cli.switch_tables import places_of
 from wormcast.exits import Exit
 from wormcast.p4rt.registers import RegisterError, read_registers, read_registers_thrift
+from wormcast.p4rt.thrift import ThriftError
 from wormcast.routing.held import REGISTERS, Channel, channels_of, explain_held, find_stuck, held_json
 from wormcast.wire import RECIRCULATE_PORT
 
@@ -122,7 +123,7 @@ async def read_channels(places: Places, topology: Json, over_thrift: bool) -> li
                 registers = await read_registers_thrift(host, int(port), REGISTERS, cells)
             else:
                 registers = await read_registers(address, device_id, REGISTERS, cells)
-        except RegisterError as error:
+        except (RegisterError, ThriftError) as error:
             raise _unavailable(name, address, str(error)) from error
         except finsy.P4ClientError as error:
             raise _unavailable(name, address, error.message or error.code.name) from error

@@ -37,6 +37,7 @@ from wormcast.mininet.wiring import (
     host_mac,
     namespace,
 )
+from wormcast.p4rt.thrift import ThriftError
 
 STATE_NAME = "state.db"
 # Only against waiting for ever: a slow machine takes its time.
@@ -110,6 +111,8 @@ class Fabric:
                 self._build_network()
             except WiringError as error:
                 raise FabricError(str(error)) from None
+            except ThriftError as error:
+                raise FabricError(f"a switch does not let frames wait: {error}") from None
             self.start_controller()
             self.start_agents()
         except BaseException:
@@ -503,7 +506,10 @@ class Fabric:
             self.shared.start(list(self.switches.values()))
         else:
             self.switches[number].halt()
-            self.switches[number].start([])
+            try:
+                self.switches[number].start([])
+            except ThriftError as error:
+                raise FabricError(f"switch s{number} does not let frames wait: {error}") from None
 
     def counters(self) -> LinkCounters:
         """Bytes and frames over every link, in each direction, so far."""

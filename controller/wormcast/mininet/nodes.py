@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -12,6 +14,9 @@ from typing import IO, Any
 from mininet.node import Host, Node, Switch
 
 from wormcast.mininet import programs, wiring
+from wormcast.network.switching import BMV2_ROUNDS_PER_S, BMV2_WAITING_FRAMES
+from wormcast.p4rt.thrift import NotThere, set_queue
+from wormcast.wire import RECIRCULATE_PORT
 
 CPU_PORT = 510
 DROP_PORT = 511
@@ -24,6 +29,8 @@ METRICS_PORT_FIRST = 40051
 STOP_SECONDS_MAX = 5.0
 # A frame that waits in wormhole mode goes round in its switch for as long as that takes.
 FOR_EVER = ("--recirculations", "0")
+THRIFT_SECONDS_MAX = 600.0
+"""Only against waiting for ever."""
 # Of a port; many ports with as many as one switch has by default would take gigabytes.
 SHARED_RING_FRAMES = 256
 
@@ -298,6 +305,25 @@ class MadeSwitch(LateShell, P4Switch):
         """As that of any; wormcast-switch lets frames wait in wormhole mode."""
         program, *rest = super().command()
         return [program, *(FOR_EVER if self.kind == "wormcast" else ()), *rest]
+
+    def start(self, controllers: list[Any]) -> None:
+        """As that of any; BMv2 is told over Thrift to let frames wait. Raises `ThriftError` where that fails."""
+        super().start(controllers)
+        if self.kind != "bmv2":
+            return
+        port = self.thrift_port or THRIFT_PORT_FIRST + self.id
+        deadline = time.monotonic() + THRIFT_SECONDS_MAX
+        # One that has ended is noticed, and named, by who waits until all is ready.
+        while self.process is not None and self.process.poll() is None:
+            try:
+                asyncio.run(
+                    set_queue("127.0.0.1", port, RECIRCULATE_PORT, BMV2_WAITING_FRAMES, BMV2_ROUNDS_PER_S)
+                )
+                break
+            except NotThere:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
 
 class MadeHost(LateShell, Host):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wormcast.wire import RECIRCULATE_PORT
+
 PACKET, WORMHOLE = "packet", "wormhole"
 PLAIN, FLUSH, INTERRUPT = "plain", "flush", "interrupt"
 SCHEMES = (PLAIN, FLUSH, INTERRUPT)
@@ -32,9 +34,16 @@ WITHOUT_STOP = (
     "nobody is told STOP: where as many frames of a channel wait as may, what comes by it is dropped (HELD_FULL) until some "
     "have left"
 )
+BMV2_WAITING_FRAMES = 4096
+"""Room in BMv2 for frames that wait. With its 64 those that find none are lost, and each costs those behind it a second."""
+BMV2_ROUNDS_PER_S = 4000
+"""How many of them go round. They do so before all that comes: without a pace they can keep out what would end their
+waiting, for ever where processors are few."""
 RECIRCULATIONS = (
-    "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; the "
-    "controller cannot see whether it does"
+    "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; BMv2 loses "
+    f"frames that wait, and may never deliver, unless simple_switch_CLI has told it set_queue_depth {BMV2_WAITING_FRAMES} "
+    f"{RECIRCULATE_PORT} and set_queue_rate {BMV2_ROUNDS_PER_S} {RECIRCULATE_PORT}; fabrics of wormcast up are so, of others the "
+    "controller cannot see it: where this was not done, choose packet"
 )
 
 

@@ -6,16 +6,15 @@ P4Runtime has registers; BMv2's server of it refuses to read them, so of BMv2 th
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 import finsy
 from finsy.proto import p4r
 
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.device_ports import MAP_TABLES
+from wormcast.p4rt.thrift import I32, I64, LIST, STRING, Connection, connect
 
 allow_unix_sockets()
 
@@ -25,9 +24,6 @@ CELLS_MAX = 65536
 """Of one register; an answer with more is not believed."""
 BEYOND = (1 << 63) - 1
 """What BMv2 tells of a larger number."""
-TEXT_MAX = 4096
-VERSION, CALL, REPLY = 0x80010000, 1, 2
-STRING, I32, I64, LIST, STRUCT = 11, 8, 10, 15, 12
 
 
 class RegisterError(Exception):
@@ -76,54 +72,27 @@ def _check_whole(name: str, found: Cells, cells: Sequence[int]) -> None:
 async def read_registers_thrift(
     host: str, port: int, names: Sequence[str], cells: Sequence[int]
 ) -> dict[str, Cells]:
-    """The same of BMv2. Raises `RegisterError`, also where a cell has more bits than BMv2 tells."""
-    try:
-        reader, writer = await asyncio.open_connection(host, port)
-    except OSError as error:
-        raise RegisterError(error.strerror or str(error)) from error
-    try:
+    """The same of BMv2. Raises `ThriftError`, `RegisterError`, also where a cell has more bits than BMv2 tells."""
+    async with connect(host, port) as connection:
         found = {}
         for name in names:
-            writer.write(_read_all(name))
-            await writer.drain()
-            every = dict(enumerate(await _answer(reader, name)))
+            every = dict(enumerate(await _read_all(connection, name)))
             _check_whole(name, every, cells)
             found[name] = {cell: every[cell] for cell in cells}
             if BEYOND in found[name].values():
                 raise RegisterError(f"BMv2 tells 63 bits of a cell, and one of register {name} has more")
         return found
-    except (asyncio.IncompleteReadError, ConnectionError) as error:
-        raise RegisterError("it ended the connection: is this BMv2's Thrift port?") from error
-    finally:
-        writer.close()
 
 
-def _read_all(register: str) -> bytes:
-    """A call of `bm_register_read_all(0, register)`, in the strict binary protocol."""
-    # The service in front is how Thrift's multiplexed processor finds it.
-    method, named = b"standard:bm_register_read_all", register.encode()
-    call = struct.pack(">Ii", VERSION | CALL, len(method)) + method + struct.pack(">i", 0)
-    call += struct.pack(">bhi", I32, 1, 0)
-    return call + struct.pack(">bhi", STRING, 2, len(named)) + named + b"\0"
-
-
-async def _answer(reader: asyncio.StreamReader, register: str) -> list[int]:
-    async def take(form: str) -> Any:
-        return struct.unpack(form, await reader.readexactly(struct.calcsize(form)))
-
-    version, length = await take(">Ii")
-    if version & 0xFFFF0000 != VERSION or not 0 <= length <= TEXT_MAX:
-        raise RegisterError("it does not speak Thrift's binary protocol")
-    await reader.readexactly(length)
-    await take(">i")
-    if version & 0xFF != REPLY:
-        raise RegisterError("it does not know how to read registers")
-    kind, number = await take(">bh")
-    if (kind, number) != (LIST, 0):
+async def _read_all(connection: Connection, register: str) -> list[int]:
+    named = register.encode()
+    arguments = struct.pack(">bhi", I32, 1, 0) + struct.pack(">bhi", STRING, 2, len(named)) + named
+    answer = await connection.call("standard:bm_register_read_all", arguments)
+    if answer != (LIST, 0):
         raise RegisterError(f"it refuses to read register {register}; its program may have none of this name")
-    element, count = await take(">bi")
+    element, count = await connection.take(">bi")
     if element != I64 or not 0 <= count <= CELLS_MAX:
         raise RegisterError(f"it tells {count} cells of register {register}")
-    cells = await take(f">{count}q")
-    await take(">b")
+    cells = await connection.take(f">{count}q")
+    await connection.take(">b")
     return list(cells)
