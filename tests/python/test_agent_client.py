@@ -138,6 +138,36 @@ def test_what_no_agent_says_is_an_error_of_the_protocol(tmp_path: Path, messages
             thread.join()
 
 
+def test_a_message_that_was_lost_is_not_handed_out_as_whole(tmp_path: Path) -> None:
+    """All of it comes, and that it is lost, while an answer is waited for: as where the program was slow."""
+    begin = b'{"event": "message_begin", "receiver": 1, "handle": 3, "origin": 2, "window_bytes": 9}'
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "a.sock"))
+        listener.listen()
+
+        def serve() -> None:
+            with listener.accept()[0] as agent:
+                opened = b'{"handle": 1, "group": 1, "name": "", "scheme": "repeat", "members": [0, 2]}'
+                answers(agent, b'{"id": 2, "result": ' + opened + b"}")
+                agent.sendall(encode_control(begin))
+                agent.sendall(encode_data_header(3, 4) + b"lost")
+                agent.sendall(encode_control(b'{"event": "message_end", "handle": 3, "length": 4}'))
+                agent.sendall(encode_control(b'{"event": "message_lost", "handle": 3, "reason": "too slow"}'))
+                agent.recv(4096)
+                agent.sendall(encode_control(b'{"id": 3, "result": {"groups": []}}'))
+                assert agent.recv(4096) == b""
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            with Agent(tmp_path / "a.sock", timeout_s=10) as agent:
+                receiver = agent.open_receiver(1)
+                agent.groups()
+                assert next(receiver.messages(0), None) is None
+        finally:
+            thread.join()
+
+
 def test_file_names_are_plain() -> None:
     for name in (
         "../a",

@@ -413,11 +413,12 @@ class Receiver:
         while True:
             while self._events:
                 event = self._events.popleft()
-                if not isinstance(event, MessageData):
-                    return event
-                if event.message.open:
+                if isinstance(event, (MessageData, MessageEnd)) and not event.message.open:
+                    # It is lost or settled: without all of its bytes its end would say that it is whole.
+                    continue
+                if isinstance(event, MessageData):
                     self._make_room(event.message, len(event.data))
-                    return event
+                return event
             if self._closed is not None:
                 raise HandleClosedError(f"the receiver of group {self.group.label} is closed: {self._closed}")
             if not self._connection.pump(deadline):
