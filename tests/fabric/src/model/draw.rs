@@ -269,7 +269,8 @@ impl Run {
             Weight::Wide => 4 + self.random.below(24),
         };
         let largest = match weight {
-            Weight::Light => *self.random.pick(&[5_000, 5_000, 60_000, 300_000]),
+            // Some are longer than the window of one that receives.
+            Weight::Light => *self.random.pick(&[5_000, 5_000, 5_000, 60_000, 300_000, 900_000]),
             Weight::Middle => 20_000,
             Weight::Many | Weight::Wide => 4_000,
         };
