@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
-    Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, LossReason, PlanError, Reject,
-    Role, Structures, UseError,
+    Choice, Edge, Engine, EngineConfig, Event, GroupPlan, Instant, LossReason, MemberState,
+    PlanError, Reject, Role, Structures, UseError,
 };
 use wormcast_wire::{BufferClass, FailReason, GroupId, HostId, Replication, Seq};
 
@@ -208,8 +208,8 @@ fn exchange(origin: &mut Engine, member: &mut Engine, now: &mut Instant, steps: 
     }
 }
 
-#[test]
-fn a_full_window_pushes_back_and_opens_again() {
+/// An origin with a window of 16 packets.
+fn narrow_origin() -> Engine {
     let mut config = EngineConfig::new(ORIGIN, [2; 6], 600, 5, 100);
     config.limits.origin_window_packets = 16;
     let mut origin = Engine::new(config).expect("valid");
@@ -219,6 +219,12 @@ fn a_full_window_pushes_back_and_opens_again() {
     origin
         .set_group(plan(ORIGIN), Instant::ZERO)
         .expect("a plan");
+    origin
+}
+
+#[test]
+fn a_full_window_pushes_back_and_opens_again() {
+    let mut origin = narrow_origin();
     let mut member = engine(MEMBER, 0);
     let mut now = Instant::from_micros(1_000);
     let bytes = message(0, 50_000);
@@ -250,14 +256,7 @@ fn a_full_window_pushes_back_and_opens_again() {
 #[test]
 fn an_empty_message_after_a_cancelled_one_has_a_number_of_its_own() {
     for cancelled in [true, false] {
-        let mut config = EngineConfig::new(ORIGIN, [2; 6], 600, 5, 100);
-        config.limits.origin_window_packets = 16;
-        let mut origin = Engine::new(config).expect("valid");
-        let routes = BTreeMap::from([(MEMBER, vec![4])]);
-        origin.set_routes(routes, Instant::ZERO).expect("a route");
-        origin
-            .set_group(plan(ORIGIN), Instant::ZERO)
-            .expect("a plan");
+        let mut origin = narrow_origin();
         let mut member = engine(MEMBER, 0);
         let mut now = Instant::from_micros(1_000);
         origin
@@ -298,6 +297,60 @@ fn an_empty_message_after_a_cancelled_one_has_a_number_of_its_own() {
             .collect();
         let expected = if cancelled { vec![1] } else { vec![0, 1] };
         assert_eq!(stable, expected);
+    }
+}
+
+/// Nobody receives.
+struct Alone;
+
+impl Structures for Alone {
+    fn role(&self, origin: HostId, _choice: u8) -> Option<Role> {
+        Role::from_edges(ORIGIN, origin, &[])
+    }
+}
+
+/// A message begins with its first byte, or with its end if it has none, whenever it is sent.
+#[test]
+fn who_leaves_before_a_message_is_sent_is_named() {
+    // Too short for a packet; or behind a full window.
+    for (before, bytes, end) in [(0, "half", false), (16, "whole", true), (16, "", true)] {
+        let mut origin = narrow_origin();
+        let now = Instant::from_micros(1_000);
+        for _ in 0..before {
+            origin.write(GROUP, b"x", true, now).expect("a member");
+        }
+        origin.write(GROUP, b"not", false, now).expect("a member");
+        origin.cancel(GROUP, now).expect("a member");
+        origin
+            .write(GROUP, bytes.as_bytes(), end, now)
+            .expect("a member");
+        let at_member = |origin: &Engine| {
+            let states = origin.member_states(GROUP, before).expect("it has begun");
+            assert_eq!(states.len(), 1, "{bytes:?}");
+            states[0]
+        };
+        assert_eq!(at_member(&origin), (MEMBER, MemberState::Unconfirmed));
+        let alone = GroupPlan {
+            epoch: 2,
+            members: vec![ORIGIN],
+            structures: Arc::new(Alone),
+            ..plan(ORIGIN)
+        };
+        origin.set_group(alone, now).expect("a plan");
+        if !end {
+            let state = MemberState::Failed(FailReason::Removed);
+            assert_eq!(at_member(&origin), (MEMBER, state));
+            origin.write(GROUP, &[], true, now).expect("a member");
+        }
+        let events = std::iter::from_fn(|| origin.poll_event());
+        let last = events.filter_map(|event| match event {
+            Event::Stable {
+                message, failed, ..
+            } => Some((message, failed)),
+            _ => None,
+        });
+        let failed = vec![(MEMBER, FailReason::Removed)];
+        assert_eq!(last.last(), Some((before, failed)), "{bytes:?}");
     }
 }
 

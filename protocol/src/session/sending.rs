@@ -131,6 +131,33 @@ impl Sending {
         }
     }
 
+    /// A message begins with the first byte that is taken, or with an end alone: who leaves after that misses it.
+    /// Its first packet will be at `start`.
+    fn begin_message(&mut self, start: u64) {
+        if self.messages.back().is_some_and(|last| last.end.is_none()) {
+            return;
+        }
+        self.messages.push_back(Message {
+            number: self.messages_begun,
+            start,
+            end: None,
+            cancelled: false,
+            failed: BTreeMap::new(),
+        });
+        self.messages_begun += 1;
+    }
+
+    /// Nothing of the message that is being written has been sent, and nothing will be.
+    fn drop_draft(&mut self) {
+        self.draft.clear();
+        self.announced = None;
+        let is_begun = self.messages.back().is_some_and(|last| last.end.is_none());
+        if is_begun && !self.in_message {
+            self.messages.pop_back();
+            self.messages_begun -= 1;
+        }
+    }
+
     /// The message that is begun next has so many bytes.
     pub fn announce(&mut self, bytes: u64) {
         match self.end_waits || self.in_message {
@@ -276,6 +303,9 @@ impl Session {
             sending
                 .draft
                 .extend_from_slice(&bytes[accepted..accepted + take]);
+            if take > 0 {
+                sending.begin_message(self.cumulative);
+            }
             accepted += take;
             sending.accepted_bytes += take as u64;
             if accepted == bytes.len() {
@@ -286,6 +316,7 @@ impl Session {
             && end_of_message
             && accepted == bytes.len()
         {
+            sending.begin_message(self.cumulative);
             sending.end_waits = true;
             self.write_pending_end(shared, now);
         }
@@ -325,8 +356,7 @@ impl Session {
             // The message written last has been ended; no other is begun.
             return;
         }
-        sending.draft.clear();
-        sending.announced = None;
+        sending.drop_draft();
         if sending.in_message {
             sending.end_waits = true;
             sending.cancel_waits = true;
@@ -401,14 +431,7 @@ impl Session {
         let first = !sending.in_message;
         sending.in_message = !last;
         if first {
-            sending.messages.push_back(Message {
-                number: sending.messages_begun,
-                start: self.cumulative,
-                end: None,
-                cancelled: false,
-                failed: BTreeMap::new(),
-            });
-            sending.messages_begun += 1;
+            sending.begin_message(self.cumulative);
             if let Some(taken) = sending.messages_by_choice.get_mut(usize::from(self.choice)) {
                 *taken += 1;
             }
