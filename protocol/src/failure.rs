@@ -27,12 +27,13 @@ impl Failure {
         !self.reason.is_host_dead() && self.reason != FailReason::Late
     }
 
-    /// Whether it says something of messages that are not stable yet.
-    pub fn is_open(&self, stable: u64) -> bool {
+    /// Whether it says something of messages that are not stable yet. The first of them begins at `open_from`: all may
+    /// know of a part of it that it is stable while the member counted as dead, and nobody has noted that it lacks it.
+    fn is_open(&self, stable: u64, open_from: u64) -> bool {
         match self.reason {
             reason if reason.is_host_dead() => true,
             FailReason::Late => self.at > stable,
-            _ => self.at >= stable,
+            _ => self.at >= open_from,
         }
     }
 
@@ -127,9 +128,15 @@ pub(crate) struct Word {
 
 impl Word {
     /// The word that everything before `stable` is confirmed, except by these. As much of it as fits into an ACK.
-    /// All know that everything before `known` is stable; `members` are those of the plan, ascending.
-    pub fn new(stable: u64, known: u64, mut failed: Vec<Failure>, members: &[HostId]) -> Word {
-        failed.retain(|failure| failure.is_open(known));
+    /// All know that everything before `known` is stable, and the message there begins at `open_from`; `members` are
+    /// those of the plan, ascending.
+    pub fn new(
+        stable: u64,
+        (known, open_from): (u64, u64),
+        mut failed: Vec<Failure>,
+        members: &[HostId],
+    ) -> Word {
+        failed.retain(|failure| failure.is_open(known, open_from));
         // The rest is news before its time: as much of it as there is room for.
         failed.sort_by_key(|failure| (!failure.limits(stable), failure.at));
         let count = |until: u64| failed.iter().filter(|one| one.limits(until)).count();

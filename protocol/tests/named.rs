@@ -61,6 +61,10 @@ struct Net {
     delay_us: u64,
     /// Frames to and from these are lost.
     dead: BTreeSet<HostId>,
+    /// Frames from the one to the other are lost.
+    mute: Option<(HostId, HostId)>,
+    /// It reads nothing.
+    rests: Option<HostId>,
     outcomes: Outcomes,
     lost: Vec<(HostId, LossReason)>,
 }
@@ -81,6 +85,8 @@ impl Net {
             lost_of_thousand: 0,
             delay_us: 1,
             dead: BTreeSet::new(),
+            mute: None,
+            rests: None,
             outcomes: Outcomes::new(),
             lost: Vec::new(),
         }
@@ -137,7 +143,7 @@ impl Net {
                     _ => {}
                 }
             }
-            if host != ORIGIN {
+            if host != ORIGIN && self.rests != Some(host) {
                 take_all(engine, now, |message| gives_up(host, message));
             }
             self.send(host);
@@ -150,7 +156,8 @@ impl Net {
         let mut buf = vec![0; engine.frame_length_max()];
         while let Some(sent) = engine.poll_transmit(now, &mut buf) {
             let (to, frame) = arriving(&buf[..sent.length]);
-            if self.dead.contains(&to) || self.dead.contains(&host) {
+            let is_dead = self.dead.contains(&to) || self.dead.contains(&host);
+            if is_dead || self.mute == Some((host, to)) {
                 continue;
             }
             if self.draws.below(1_000) < self.lost_of_thousand {
@@ -335,6 +342,34 @@ fn who_gives_up_in_the_middle_of_a_message_is_named() {
             net.run(u64::from(message) + 1, &none);
         }
         let lacks = |host: HostId, _| [3, 4, 9].contains(&host.0).then_some(FailReason::NoSpace);
+        expect_exact(&net, &lacks);
+    }
+}
+
+/// Meanwhile the others have gone on, and all know of a part of the message that it is stable.
+#[test]
+fn who_gives_up_while_it_counts_as_dead_is_named() {
+    // Of a chain: whose ACKs are lost, and who gives up.
+    for (silent, lacking) in [(2, 2), (2, 3), (3, 3)] {
+        let mut net = Net::new(&shapes(3)[0]);
+        let (silent, lacking) = (HostId(silent), HostId(lacking));
+        net.mute = Some((silent, HostId(silent.0 - 1)));
+        net.rests = Some(lacking);
+        net.write(&[0; 8_000], false);
+        let none = |_, _| None;
+        (0..100).for_each(|_| net.step(&none));
+        let (now, engine) = (net.now, net.engines.get_mut(&lacking));
+        let aborted = engine.map(|engine| engine.abort(GROUP, ORIGIN, FailReason::NoSpace, now));
+        assert_eq!(aborted, Some(Ok(())));
+        net.rests = None;
+        (0..70_000).for_each(|_| net.step(&none));
+        net.mute = None;
+        (0..10_000).for_each(|_| net.step(&none));
+        net.write(&[0; 8_000], true);
+        net.write(&[1], true);
+        net.run(2, &none);
+        let lacks =
+            |host, message| (host == lacking && message == 0).then_some(FailReason::NoSpace);
         expect_exact(&net, &lacks);
     }
 }

@@ -98,15 +98,16 @@ impl Session {
     /// What this host says of `stable`, and of all members at and below it to which that does not apply.
     fn ack_word(&self, host: HostId) -> Word {
         let mut stable = self.subtree_stable();
-        let mut failed = Vec::new();
+        let (mut failed, mut open_from) = (Vec::new(), 0);
         if let Some(reception) = &self.reception {
+            open_from = reception.open_from();
             stable = stable.min(reception.missed_until());
             failed.extend(reception.missed(host));
         }
         for child in &self.children {
             failed.extend(child.failures());
         }
-        Word::new(stable, self.stable, failed, &self.plan.members)
+        Word::new(stable, (self.stable, open_from), failed, &self.plan.members)
     }
 
     /// Where the packets end that a peer may have, as far as this host can know.

@@ -104,6 +104,10 @@ pub(crate) struct Reception {
     has_answered: bool,
     told_stable: u64,
     message_end: u64,
+    /// Where messages end that are here whole and not stable, ascending: of the window.
+    open_ends: VecDeque<u64>,
+    /// The message that is not stable, or not as a whole, begins here, or before if nothing is known of its beginning.
+    open_from: u64,
     pub nack: Option<Nack>,
     pub nack_at: Instant,
     /// NACKs since the last ACK.
@@ -149,6 +153,8 @@ impl Reception {
             has_answered: false,
             told_stable: start,
             message_end: start,
+            open_ends: VecDeque::new(),
+            open_from: 0,
             nack: None,
             nack_at: Instant::ZERO,
             nacks: 0,
@@ -319,11 +325,15 @@ impl Reception {
         self.message_start.take().is_some() && self.discard == Discard::No
     }
 
-    /// All know that everything before is stable. An ACK that said so much of this member has named what it lacks of
-    /// that, and the origin has noted it.
+    /// All know that everything before is stable. Of whole messages it is known at the origin whether this member has
+    /// them; of a part it may not be, if this member counted as dead meanwhile.
     pub fn forget_settled(&mut self, stable: u64) {
+        while let Some(end) = self.open_ends.front().filter(|end| **end <= stable) {
+            self.open_from = *end;
+            self.open_ends.pop_front();
+        }
         let given_up = &mut self.missed.given_up;
-        while given_up.front().is_some_and(|(at, _)| *at < stable) {
+        while given_up.front().is_some_and(|(at, _)| *at < self.open_from) {
             given_up.pop_front();
         }
         let is_open = |&(at, may_grow): &(u64, bool)| may_grow || at > stable;
@@ -382,6 +392,12 @@ impl Reception {
     /// Whole messages have come up to here.
     pub fn note_message_end(&mut self, end: u64) {
         self.message_end = end;
+        self.open_ends.push_back(end);
+    }
+
+    /// Where the message begins that is not stable, or not as a whole; not after that.
+    pub fn open_from(&self) -> u64 {
+        self.open_from
     }
 
     /// Up to where whole messages have come.
