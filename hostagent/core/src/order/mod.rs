@@ -85,8 +85,11 @@ struct Leading {
     untold: usize,
     snapshot_wanted: bool,
     snapshot_at: Instant,
-    /// By origin the message that is asked for, and since when.
-    asked: BTreeMap<HostId, (MessageId, Instant)>,
+    /// The plan has changed: nothing is said before all that counts, since what was said by the plan before may be
+    /// ignored, or have come to other members.
+    plan_changed: bool,
+    /// By origin the life of its stream in which messages are asked for and none comes, and since when.
+    asked: BTreeMap<HostId, (u32, Instant)>,
 }
 
 /// One ordered group as one member knows it.
@@ -95,6 +98,8 @@ pub struct Order {
     own: HostId,
     members: BTreeSet<HostId>,
     sequencer: Sequencer,
+    /// The first of the reigns that it has had one after another, as far as this host knows.
+    first_reign: u64,
     /// In which life of its stream it has said something, since it has been the sequencer.
     heard: Option<u32>,
     /// In their order: those that not all members have begun to read.
@@ -115,6 +120,7 @@ impl Order {
             own,
             members: members.iter().copied().collect(),
             sequencer,
+            first_reign: sequencer.reign,
             heard: None,
             live: VecDeque::new(),
             done: 0,
@@ -131,7 +137,7 @@ impl Order {
         let members: BTreeSet<HostId> = members.iter().copied().collect();
         if self.members != members || self.sequencer.reign < sequencer.reign {
             if let Some(leading) = &mut self.leading {
-                leading.snapshot_wanted = true;
+                leading.plan_changed = true;
             }
             self.members = members;
         }
@@ -140,6 +146,7 @@ impl Order {
             // The same host goes on with what it has said, if it goes on with its stream.
             if self.sequencer.host != sequencer.host {
                 self.heard = None;
+                self.first_reign = sequencer.reign;
             }
             self.sequencer = sequencer;
         }
@@ -157,8 +164,9 @@ impl Order {
                 self.leading = Some(Leading {
                     next,
                     untold: self.live.len(),
-                    snapshot_wanted: true,
+                    snapshot_wanted: false,
                     snapshot_at: Instant::ZERO,
+                    plan_changed: true,
                     asked: BTreeMap::new(),
                 });
             }
@@ -192,17 +200,25 @@ impl Order {
             return;
         };
         let known = self.sequencer;
-        if message.reign < known.reign {
+        // One that is chosen again goes on with what it has said, though the plan that says so came here first.
+        let believed = match from == known.host {
+            true => self.first_reign,
+            false => known.reign,
+        };
+        if message.reign < believed {
             return;
         }
-        if message.reign == known.reign && from != known.host {
-            self.refused += 1;
-            return;
+        if from != known.host {
+            if message.reign == known.reign {
+                self.refused += 1;
+                return;
+            }
+            self.first_reign = message.reign;
         }
         // The plan that says so may still be on its way.
         self.sequencer = Sequencer {
             host: from,
-            reign: message.reign,
+            reign: message.reign.max(known.reign),
         };
         self.lead();
         let heard = streams.state(from).map(|state| state.stream);
@@ -320,14 +336,13 @@ impl Order {
             (Some(here), _) if here != stream => Seq(here).is_after(Seq(stream)),
             (Some(_), next) => next.is_some_and(|(of, next)| of == stream && next.is_after(start)),
         };
-        let asked = leading
-            .asked
-            .get(&origin)
-            .filter(|asked| asked.0 == message);
-        let since = asked.map_or(now, |asked| asked.1);
-        leading.asked.insert(origin, (message, since));
+        // Members that are at different places ask for different messages of it by turns.
+        let asked = leading.asked.entry(origin).or_insert((stream, now));
+        if asked.0 != stream {
+            *asked = (stream, now);
+        }
         // Else it is on its way here; unless this host had it before it started anew.
-        if !is_passed && now.since_us(since) < ON_ITS_WAY_US {
+        if !is_passed && now.since_us(asked.1) < ON_ITS_WAY_US {
             return;
         }
         if next.is_none_or(|(of, next)| of == stream && after.is_after(next)) {
@@ -386,7 +401,12 @@ impl Order {
                 false => Turn::Later,
             };
         }
-        Turn::Unknown
+        // All others have begun to read it while this host counted as gone: nobody keeps its place any more.
+        let state = streams.state(origin);
+        match state.is_some_and(|state| state.stream == stream && state.stable.is_after(start)) {
+            true => Turn::Now,
+            false => Turn::Unknown,
+        }
     }
 
     /// The first message that all others wait for here: its origin may have forgotten it, or all may have had it
@@ -439,6 +459,7 @@ impl Order {
                 to: Seq(last.0.wrapping_add(1)),
             };
             next.1 = run.to;
+            leading.asked.remove(&origin);
             self.append(run);
         }
     }
@@ -447,7 +468,8 @@ impl Order {
     pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
         let leading = self.leading.as_mut()?;
         let reign = self.sequencer.reign;
-        if leading.snapshot_wanted && leading.snapshot_at <= now {
+        if leading.plan_changed || leading.snapshot_wanted && leading.snapshot_at <= now {
+            leading.plan_changed = false;
             leading.snapshot_wanted = false;
             leading.snapshot_at = now.plus_us(SNAPSHOT_US);
             leading.untold = self.live.len();
@@ -471,7 +493,10 @@ impl Order {
     /// When to [`poll`](Self::poll) again at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let leading = self.leading.as_ref()?;
-        leading.snapshot_wanted.then_some(leading.snapshot_at)
+        match leading.plan_changed {
+            true => Some(Instant::ZERO),
+            false => leading.snapshot_wanted.then_some(leading.snapshot_at),
+        }
     }
 }
 

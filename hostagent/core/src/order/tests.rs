@@ -260,6 +260,26 @@ fn what_all_have_begun_to_read_is_forgotten() {
     assert_eq!(first.live.len(), 0);
 }
 
+/// It was a member no longer while the others began to read it, and is one again.
+#[test]
+fn a_message_that_all_others_have_begun_to_read_needs_no_place() {
+    let mut first = order(1);
+    let mut held = Held::of(&[(2, 1)]);
+    said(&mut first, &mut held);
+    assert_eq!(read_all(&mut first, &mut held), [(2, 0)]);
+    held.set(2, |state| state.stable = Seq(5));
+    first.gather(&mut held);
+    first.want(message(2, 0), &held, Instant::from_micros(1));
+    first.gather(&mut held);
+    let bytes = first.poll(first.poll_timeout().expect("it was asked"));
+    let snapshot = OrderMessage::decode(&bytes.expect("it is due")).unwrap();
+    assert_eq!(snapshot.runs, [], "its place is forgotten");
+    let mut member = order(4);
+    held.set(2, |state| state.next = Seq(0));
+    member.take(SEQUENCER, &snapshot.encode(), &[], &held);
+    assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
+}
+
 /// What the sequencer says again serves one that has started anew.
 #[test]
 fn a_snapshot_says_all_that_counts() {
@@ -319,6 +339,76 @@ fn a_message_that_is_asked_for_gets_a_place() {
         member.take(SEQUENCER, &snapshot, &[], &held);
         assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
     }
+}
+
+/// Members that are at different places ask for different messages of one stream.
+#[test]
+fn messages_that_are_asked_for_by_turns_get_places() {
+    let mut first = order(1);
+    let mut held = Held::of(&[(2, 1)]);
+    said(&mut first, &mut held);
+    let mut now = Instant::from_micros(1);
+    for turn in 0..5 {
+        first.want(message(2, 2 + turn % 2), &held, now);
+        now = now.plus_us(ON_ITS_WAY_US / 4);
+    }
+    assert_eq!(first.live[1].from, Seq(20), "neither comes");
+    // What comes shows that more is on its way.
+    let starts = &mut held.0.get_mut(&HostId(2)).unwrap().1;
+    starts.extend([Seq(20), Seq(30)]);
+    first.gather(&mut held);
+    let runs = first.live.len();
+    first.want(message(2, 4), &held, now);
+    assert_eq!(first.live.len(), runs);
+}
+
+/// Its controller started anew: the same host is chosen again. Plans reach members one after another.
+#[test]
+fn a_sequencer_that_is_chosen_again_goes_on() {
+    let members = [1, 2, 3, 4].map(HostId);
+    let chosen = |host: u16, reign: u64| Sequencer {
+        host: HostId(host),
+        reign,
+    };
+    let mut first = order(1);
+    let mut holds = Held::of(&[(2, 1)]);
+    let one = said(&mut first, &mut holds);
+    holds.0.extend(Held::of(&[(3, 1)]).0);
+    let two = said(&mut first, &mut holds);
+    assert!(!two.snapshot);
+    first.plan(&members, chosen(1, 9));
+    holds.0.extend(Held::of(&[(2, 2)]).0);
+    let three = said(&mut first, &mut holds);
+    let is_said: Vec<u16> = three.runs.iter().map(|run| run.origin.0).collect();
+    assert_eq!((three.snapshot, three.reign), (true, 9), "and not later");
+    assert_eq!(is_said, [2, 3, 2]);
+
+    let all = [one, two, three];
+    // When the plan comes to a member: after so many of these.
+    for plan_at in 0..=all.len() {
+        let mut member = order(4);
+        let mut held = Held::of(&[(1, 0), (2, 2), (3, 1)]);
+        let mut read = Vec::new();
+        for (at, said) in all.iter().enumerate() {
+            if at == plan_at {
+                member.plan(&members, chosen(1, 9));
+            }
+            member.take(SEQUENCER, &said.encode(), &[], &held);
+            read.extend(read_all(&mut member, &mut held));
+            let so_far = [(2, 0), (3, 0), (2, 1)];
+            assert_eq!(read, so_far[..=at], "plan before {plan_at}");
+        }
+    }
+
+    // Not what it said before another was.
+    let mut member = order(4);
+    member.plan(&members, chosen(3, 6));
+    member.plan(&members, chosen(1, 9));
+    let mut held = Held::of(&[(1, 0), (2, 2), (3, 1)]);
+    member.take(SEQUENCER, &all[0].encode(), &[], &held);
+    assert_eq!(read_all(&mut member, &mut held), []);
+    member.take(SEQUENCER, &all[2].encode(), &[], &held);
+    assert_eq!(read_all(&mut member, &mut held), [(2, 0), (3, 0), (2, 1)]);
 }
 
 #[test]
