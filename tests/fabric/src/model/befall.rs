@@ -105,6 +105,7 @@ impl Run {
         if self.random.below(2) == 0 {
             // The controller has noticed.
             self.scenario.controller.damage.hosts.insert(HostId(host));
+            self.left_out.insert(host);
             self.replan();
         } else {
             self.start_one();

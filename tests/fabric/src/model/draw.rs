@@ -211,6 +211,7 @@ impl Run {
             left: BTreeSet::new(),
             killed: BTreeSet::new(),
             stopped: BTreeSet::new(),
+            left_out: BTreeSet::new(),
             dark: BTreeSet::new(),
             sequencers: BTreeMap::new(),
             planned_until_us: 0,
@@ -270,7 +271,9 @@ impl Run {
         };
         let largest = match weight {
             // Some are longer than the window of one that receives.
-            Weight::Light => *self.random.pick(&[5_000, 5_000, 5_000, 60_000, 300_000, 900_000]),
+            Weight::Light => *self
+                .random
+                .pick(&[5_000, 5_000, 5_000, 60_000, 300_000, 900_000]),
             Weight::Middle => 20_000,
             Weight::Many | Weight::Wide => 4_000,
         };

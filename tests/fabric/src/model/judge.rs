@@ -222,7 +222,10 @@ impl Run {
             let hosts = &self.scenario.fabric.hosts;
             let reader = hosts[host].crowd.readers.get(&ident.group);
             let was_there = reader.is_some_and(|reader| reader.was_there(begun_us, told_us));
-            let is_spoilt = self.away_us > self.exclude_us / 2;
+            // Of an origin that a plan leaves out members take nothing.
+            let was_out = self.left.contains(&(ident.group, ident.origin))
+                || self.left_out.contains(&ident.origin);
+            let is_spoilt = was_out || self.away_us > self.exclude_us / 2;
             if was_there && (is_calm || !is_spoilt) {
                 let stream = notes.stream(*host, ident.group, ident.origin);
                 fail(format!("host {host} was there: {reason}\n{stream}"));

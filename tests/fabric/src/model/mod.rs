@@ -65,6 +65,8 @@ struct Run {
     /// Hosts whose agents were not running for a while.
     killed: BTreeSet<u16>,
     stopped: BTreeSet<u16>,
+    /// Of these, those that plans left out.
+    left_out: BTreeSet<u16>,
     dark: BTreeSet<(u16, u8)>,
     /// Of ordered groups: the sequencers there have been.
     sequencers: BTreeMap<u16, BTreeSet<u16>>,
