@@ -374,6 +374,26 @@ fn who_gives_up_while_it_counts_as_dead_is_named() {
     }
 }
 
+/// They are more than an ACK looks at.
+#[test]
+fn messages_given_up_that_the_others_are_past_hold_up_nothing() {
+    let mut net = Net::new(&shapes(2)[0]);
+    let late = HostId(2);
+    net.rests = Some(late);
+    let none = |_, _| None;
+    (0..30).for_each(|message| net.write(&[message], true));
+    (0..1_000).for_each(|_| net.step(&none));
+    net.mute = Some((late, HostId(1)));
+    net.run(30, &none);
+    (0..10_000).for_each(|_| net.step(&none));
+    (net.mute, net.rests) = (None, None);
+    let lacks = |host, message| (host == late && message < 30).then_some(FailReason::NoSpace);
+    (0..10_000).for_each(|_| net.step(&lacks));
+    net.write(&[30], true);
+    net.run(31, &lacks);
+    expect_exact(&net, &lacks);
+}
+
 #[test]
 fn acks_that_are_lost_come_twice_or_late_hide_nobody() {
     for seed in 0..40 {

@@ -255,7 +255,8 @@ impl Reception {
     /// The application gives the message up.
     pub fn abort(&mut self, reason: FailReason) {
         self.message_start.get_or_insert(self.consumed);
-        if self.discard != Discard::ToEnd {
+        // Of what is stable as a whole everybody knows that this member, which counted as dead, lacks it.
+        if self.discard != Discard::ToEnd && self.consumed >= self.open_from {
             self.missed.given_up.push_back((self.consumed, reason));
         }
         self.discard = Discard::ToEnd;
