@@ -191,7 +191,7 @@ def _print_members(members: list[MemberState], apart: list[MemberState] | None =
     """`apart`: members that do not count, named before the table; None: all count."""
     console = Console()
     delivered = sum(member.state == "delivered" for member in members)
-    title = f"{delivered} of {counted(len(members), 'member' if apart is None else 'present member')} have it"
+    title = f"{delivered} of {len(members)} {'members' if apart is None else 'present members'} have it"
     if apart:
         named = [f"host {member.host} {member.reason}" for member in apart]
         console.print("; ".join([title, *named]), markup=False, highlight=False, soft_wrap=True)

@@ -40,10 +40,10 @@ BMV2_ROUNDS_PER_S = 4000
 """How many of them go round. They do so before all that comes: without a pace they can keep out what would end their
 waiting, for ever where processors are few."""
 RECIRCULATIONS = (
-    "wormcast-switch drops a frame that has waited for some seconds, unless it runs with --recirculations 0; BMv2 loses "
-    f"frames that wait, and may never deliver, unless simple_switch_CLI has told it set_queue_depth {BMV2_WAITING_FRAMES} "
-    f"{RECIRCULATE_PORT} and set_queue_rate {BMV2_ROUNDS_PER_S} {RECIRCULATE_PORT}; fabrics of wormcast up are so, of others the "
-    "controller cannot see it: where this was not done, choose packet"
+    "switches have to let frames wait, as those of wormcast up do; of others the controller cannot see it: wormcast-switch "
+    "with --recirculations 0, else it drops what has waited for some seconds; BMv2 once simple_switch_CLI has told it "
+    f"set_queue_depth {BMV2_WAITING_FRAMES} {RECIRCULATE_PORT} and set_queue_rate {BMV2_ROUNDS_PER_S} {RECIRCULATE_PORT}, "
+    "else it loses what waits and may never deliver (there choose packet)"
 )
 
 
