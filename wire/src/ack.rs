@@ -193,6 +193,7 @@ impl<'a> Ack<'a> {
         }
         let mut failed = 0;
         for set in self.sets().take(SETS_MAX) {
+            // Groups have no more members than this holds.
             let members = &set.members[..set.members.len().min(SET_BYTES_MAX)];
             put_failed(out, at, members.len() as u16, set.reason, set.at);
             at += FAILED_LENGTH;

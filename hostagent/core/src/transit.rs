@@ -19,7 +19,7 @@ use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_WORM};
 /// Bytes in transit for each own byte, while both wait.
 pub const TRANSIT_SHARE: u64 = 15;
 
-/// Bounds of what waits; both full: the worm is dropped and counted (`drops.transit_full`).
+/// Bounds of what waits; both full: the worm is dropped and counted (`drops.transit_full`), and its sender repairs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransitLimits {
     /// The buffer that stands for the adapter's, bytes (ITB §III.B: 90 KB). A worm that finds it full

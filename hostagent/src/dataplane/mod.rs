@@ -41,7 +41,8 @@ const COMMANDS_PER_TURN_MAX: usize = 128;
 /// Shortest sleep while frames cannot be sent, µs: the engine's send timers are due then,
 /// but there is nothing to do about it.
 const BLOCKED_SLEEP_US: u64 = 1_000;
-/// Reports to the controller that wait at most; more are dropped and counted.
+/// Reports to the controller that wait at most; more are dropped and counted. Outcomes of messages do not come from them:
+/// senders have these from the protocol.
 pub const REPORTS_MAX: usize = 256;
 
 /// What the controller is to be told.

@@ -39,7 +39,7 @@ pub fn outbound_queue() -> (OutboundSender, OutboundReceiver) {
 
 impl OutboundSender {
     /// Queues; if the client is gone, nothing happens (its disconnection is on its way).
-    /// A client that is behind with reading gets no progress.
+    /// A client that is behind with reading gets no progress; all else waits for it, however much there is.
     pub fn send(&self, outbound: Outbound) {
         let may_be_left_out = matches!(outbound, Outbound::Notice(Notice::Progress { .. }));
         if may_be_left_out && self.waiting.load(Ordering::Relaxed) > OUTBOUND_BUSY {

@@ -143,7 +143,7 @@ impl TransmitBatch {
         }
     }
 
-    /// The interface is up again; frames from before are not worth sending.
+    /// The interface is up again; frames from before are not worth sending: they count as lost on the way.
     pub(super) fn on_link_up(&mut self) {
         self.outlet.counters.link_down += (self.frames.len() - self.start) as u64;
         self.start = self.frames.len();

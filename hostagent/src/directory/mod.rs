@@ -47,7 +47,8 @@ pub const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 const OUTGOING_MAX: usize = 64;
 /// The longest plan, bytes. A controller does not send longer ones.
 const PLAN_BYTES_MAX: usize = 64 << 20;
-/// Refused groups named to the controller at most; the text says how many there are.
+/// Refused groups named to the controller at most; the text says how many there are. The others are named when a plan
+/// comes without these.
 const REFUSED_MAX: usize = 1024;
 /// Counters of one Statistics at most: what the controller keeps of an agent.
 const COUNTERS_MAX: usize = 4096;

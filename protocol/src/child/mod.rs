@@ -202,6 +202,7 @@ impl Child {
     }
 
     /// What it has said of `stable` and of failed members is no more than what all know: everything before `stable`.
+    /// Nothing more becomes stable until it has said both again.
     pub fn forget_report(&mut self, stable: u64) {
         self.stable = stable;
         self.stable_current = false;

@@ -93,7 +93,7 @@ impl Scoreboard {
         }
     }
 
-    /// Forgets everything but the count of sends.
+    /// Forgets everything but the count of sends. What the child has after all it gets twice.
     pub fn restart(&mut self, start: u64) {
         *self = Scoreboard {
             send_count: self.send_count,
@@ -371,7 +371,7 @@ impl Scoreboard {
         self.fresh.extend(&self.pending);
     }
 
-    /// The first run, of 64 packets at most, that only the origin can send.
+    /// The first run, of 64 packets at most, that only the origin can send. The rest is asked for after these.
     pub fn remote_run(&self) -> Option<(u64, u64)> {
         if self.remote == 0 {
             return None;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use wormcast_wire::Replication;
 use wormcast_wire::pdu::Common;
 
-/// Most ACKs that are kept; the oldest is dropped, and counted as of an unknown stream.
+/// Most ACKs that are kept; the oldest is dropped, and counted as of an unknown stream. Who said it is waited for as before.
 const EARLY_MAX: usize = 64;
 /// Time for which one is kept, µs. A child that was not heard is asked again, or says it again after 250 ms.
 const EARLY_US: u64 = 100_000;

@@ -176,7 +176,8 @@ impl Engine {
             .map(|(key, _)| *key)
     }
 
-    /// This host leaves the group. Messages not read yet are lost.
+    /// This host leaves the group. Messages not read yet are lost; origins count it as removed. Of its own
+    /// messages no outcome comes any more: the shell ends its senders with an error.
     pub fn remove_group(&mut self, group: GroupId, now: Instant) {
         self.advance(now);
         self.groups.remove(&group);

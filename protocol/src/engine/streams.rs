@@ -1,6 +1,7 @@
 //! How streams of others begin at this host and are given up, and what is remembered of those.
 
 use super::{Engine, SessionKey};
+use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::LossReason;
 use crate::reject::Reject;
 use crate::session::{Judgement, Session, Stream};
@@ -27,12 +28,15 @@ impl Past {
         self.0.insert((key, session.stream), taken);
     }
 
-    /// Up to where the stream was taken in that life: nothing of it is read a second time.
-    fn take(&mut self, key: SessionKey, life: u32) -> Option<Seq> {
-        self.0.remove(&(key, life))
+    /// Up to where the stream was taken in that life: nothing of it is read a second time. Nobody takes more than a
+    /// window beyond what is stable. What seems to be is so old that numbers have begun anew since, and would have
+    /// messages thrown away that were never read.
+    fn take(&mut self, key: SessionKey, life: u32, stable: Seq) -> Option<Seq> {
+        let taken = self.0.remove(&(key, life))?;
+        (taken.0.wrapping_sub(stable.0) <= WINDOW_PACKETS_MAX).then_some(taken)
     }
 
-    /// This host is a member no longer.
+    /// This host is a member no longer: the origin counts it as removed, and what comes when it is back begins anew.
     pub(super) fn leave(&mut self, group: GroupId) {
         self.0.retain(|(key, _), _| key.0 != group);
     }
@@ -91,6 +95,8 @@ impl Engine {
             return Err(Reject::NotParent);
         }
         if let Some(mut old) = self.sessions.remove(&key) {
+            // What it knows of failures goes with it. If this life comes back, members below say theirs again, and this
+            // host takes what it had not taken or says that it is too late.
             self.past.note(key, &old);
             old.break_off(LossReason::OriginRestarted, &mut self.shared);
             old.release_all(&mut self.shared);
@@ -108,7 +114,7 @@ impl Engine {
             choice,
         };
         let mut session = Session::new_member(plan, stream, role, identity, timing, now);
-        if let Some(taken) = self.past.take(key, common.stream) {
+        if let Some(taken) = self.past.take(key, common.stream, stable) {
             session.note_taken(taken);
         }
         self.sessions.insert(key, session);
@@ -136,5 +142,21 @@ impl Engine {
         self.shared.counters.sessions_reclaimed += 1;
         self.past.note(key, &session);
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_before_numbers_began_anew_is_not_believed() {
+        let key = (GroupId(3), HostId(1));
+        let believed = |taken: u32, stable: u32| {
+            let mut past = Past(BTreeMap::from([((key, 7), Seq(taken))]));
+            past.take(key, 7, Seq(stable)).is_some()
+        };
+        assert!(believed(5, u32::MAX - 10) && believed(5, 5));
+        assert!(!believed(5, 5 + (1 << 31)) && !believed(5, 6));
     }
 }

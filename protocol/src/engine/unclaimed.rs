@@ -102,6 +102,7 @@ impl Engine {
         }
         while let Some(key) = self.reports.due.pop_first() {
             let (group, origin) = key;
+            // Of a stream that is gone, or read meanwhile, there is nothing to tell.
             let Some(session) = self.sessions.get(&key) else {
                 continue;
             };

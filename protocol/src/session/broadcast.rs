@@ -92,6 +92,8 @@ impl Broadcast {
         }
     }
 
+    /// A child that misses it all the same keeps it in mind: it is gathered again when the child's pause ends, when it
+    /// answers after it was given up, or when routes change.
     fn drop_repair(&mut self) {
         if let Some((_, position)) = self.repairs.pop_front() {
             self.queued.remove(&position);

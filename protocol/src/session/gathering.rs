@@ -333,6 +333,7 @@ impl Session {
         if said.op != Op::Ack || sender != source {
             return Err(Reject::GatheredUnasked);
         }
+        // Of other members, or of another life: those of now say it again until it is known.
         if (said.epoch, said.stream) != (epoch, self.stream) {
             return Err(Reject::GatheredStale);
         }

@@ -149,6 +149,7 @@ impl Session {
             false => self.cumulative,
         };
         let position = seq.expand(start);
+        // No origin sends so far ahead; one that did would send again what nobody has confirmed.
         if position >= start + u64::from(WINDOW_PACKETS_MAX) {
             return Err(Reject::BeyondWindow);
         }
@@ -341,7 +342,7 @@ impl Session {
     }
 
     /// All others are past `stable`: this host was taken for dead, or it lost its
-    /// memory. What it misses will not come.
+    /// memory. What it misses will not come, so it says that it was too late for all before, read or not.
     fn fall_behind(&mut self, stable: u64, shared: &mut Shared) {
         let Some(reception) = &mut self.reception else {
             return;

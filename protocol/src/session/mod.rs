@@ -300,7 +300,8 @@ impl Session {
         }
         for child in &mut self.children {
             child.status_due = true;
-            // What is stable nobody gets any more, not even one taken for dead.
+            // What is stable nobody gets any more, not even one taken for dead. That it has it is not said by this: it
+            // failed with the message, or says itself that it came too late.
             child.acknowledge_before(stable, &mut Acked::default());
         }
         self.note_gathered_stable(now);
@@ -326,7 +327,8 @@ impl Session {
     }
 
     /// Gives up the oldest packet of the class that is read here and acknowledged by all
-    /// children, though not stable, and those before it; true if there was one.
+    /// children, though not stable, and those before it; true if there was one. The origin holds it until it is stable,
+    /// for whoever turns out to lack it.
     pub fn evict(&mut self, class: wormcast_wire::BufferClass, shared: &mut Shared) -> bool {
         let Some(reception) = &self.reception else {
             return false;

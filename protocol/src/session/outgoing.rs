@@ -306,6 +306,7 @@ impl Session {
             }
             let (host, position, class) = sending.repairs.take_next()?;
             if !self.store.has(position) {
+                // It is stable by now: who lacks it learns that it came too late.
                 continue;
             }
             sending.repair_next = now.plus_us(REPAIR_PACE_US);
@@ -412,7 +413,7 @@ impl Session {
         packet.is_some_and(|packet| packet.payload.len() > most - self.choice_length())
     }
 
-    /// A child and all below it are waited for no more.
+    /// A child and all below it are waited for no more. Until it answers each ACK from here, and each outcome, names them as failed.
     fn give_up(
         &mut self,
         index: usize,

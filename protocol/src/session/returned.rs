@@ -34,7 +34,8 @@ impl Returned {
         self.runs.forget_before(self.end);
     }
 
-    /// Nothing before `stable` is waited for.
+    /// Nothing before `stable` is waited for. It became stable without coming back only where the way back was given up,
+    /// and then this host is named as one without it.
     pub fn skip_to(&mut self, stable: u64) {
         if stable > self.end {
             self.add(self.end, stable);
@@ -173,6 +174,7 @@ impl Session {
             end: Seq::of(end),
         };
         let runs = returned.runs.after(returned.end).map(range);
+        // What is left out is sent again, and counts as a duplicate.
         let ranges: Vec<SeqRange> = runs.take(RANGES_MAX).collect();
         let reception = &mut returned.reception;
         let end = Seq::of(returned.end);

@@ -15,7 +15,7 @@ const MARGIN_US: u64 = 50_000;
 /// one was forged, or a clock went back.
 const BACK_US: u64 = 2_000_000;
 
-/// Something said that is not believed yet.
+/// Something said that is not believed yet. One that another takes the place of is said again, if it is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unproven<T> {
     said: T,

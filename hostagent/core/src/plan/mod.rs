@@ -25,6 +25,7 @@ use std::sync::Arc;
 use structures::PlannedStructures;
 use trees::{parse_number, parse_trees};
 use wormcast_protocol::{Alternative, Alternatives, Choice, Gathered, GroupPlan};
+use wormcast_wire::ack::SET_BYTES_MAX;
 use wormcast_wire::{
     ALTERNATIVES_MAX, GroupId, HostId, MTU_MAX, MTU_MIN, PORT_ID_MAX, ROUTE_LENGTH_MAX,
     SHARES_WHOLE, SWITCHES_CROSSED_MAX, pdu,
@@ -32,8 +33,9 @@ use wormcast_wire::{
 
 /// Groups of one plan at most: as many as a switch has room for (GROUPS_SIZE).
 pub const GROUPS_MAX: usize = 16_384;
-/// Members of one group at most.
+/// Members of one group at most. An ACK has a bit for each that lacks messages: one without would seem to have them.
 pub const MEMBERS_MAX: usize = 1024;
+const _: () = assert!(MEMBERS_MAX <= 8 * SET_BYTES_MAX);
 /// Bytes of a group's name at most.
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
 

@@ -12,7 +12,8 @@ use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
 use wormcast_wire::worm::{self, Kind, flags};
 
-/// Trains known at a time. A link carries one at a time; more are those whose tail was lost.
+/// Trains known at a time. A link carries one at a time; more are those whose tail was lost. What is dropped of them was not
+/// acknowledged, so it is sent again.
 pub const TRAINS_ARRIVING_MAX: usize = 8;
 /// Silence after which a train is forgotten, µs: longer than switches keep its channel for it.
 pub const TRAIN_SILENT_US: u64 = 2_000_000;

@@ -247,6 +247,7 @@ impl Sending {
         };
         if let Some(turn) = self.turns.get_mut(&sender.group) {
             turn.queue.retain(|&waiting| waiting != key);
+            // What becomes of its messages nobody asks any more: who waited is told that it was closed.
             turn.owners.retain(|_, &mut owner| owner != key);
             turn.began_without
                 .retain(|message, _| turn.owners.contains_key(message));
@@ -403,6 +404,7 @@ impl Sender {
         }
     }
 
+    /// Whoever asks for one of these afterwards gets an error, and who waits for one has its answer.
     fn forget_old(&mut self) {
         while self.messages.len() > OUTCOMES_MAX {
             let oldest = self

@@ -169,6 +169,7 @@ impl Sending {
         let Some(turn) = self.turns.get_mut(&group) else {
             return;
         };
+        // An order message, or one of a sender that is gone: there is nobody to tell.
         let Some(key) = turn.owners.remove(&message) else {
             return;
         };
