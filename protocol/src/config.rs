@@ -155,8 +155,9 @@ pub struct Limits {
     pub unclassed: bool,
     /// Events not yet polled. Full: one that only informs is dropped and counted (`events_dropped`); others are kept.
     pub events: usize,
-    /// Route bytes an origin leaves room for in each packet. A longer route at a
-    /// host that forwards makes that child unreachable for full packets.
+    /// Route bytes an origin leaves room for in each packet at least; more where its own routes to members are
+    /// longer than half of that. A route at a host that forwards that is longer still makes that child unreachable
+    /// for full packets.
     pub route_reserve_bytes: usize,
 }
 

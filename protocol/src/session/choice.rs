@@ -86,7 +86,9 @@ impl Session {
     /// Payload of a full packet that every choice can carry as routes are now.
     pub(super) fn payload_max(&mut self, shared: &Shared) -> usize {
         let mtu = self.mtu(shared) - shared.train_room;
-        let reserve = shared.config.limits.route_reserve_bytes.min(mtu / 4);
+        let reserve = shared.config.limits.route_reserve_bytes;
+        let reserve = reserve.max(self.route_length_among_members(shared));
+        let reserve = reserve.min(mtu / 4);
         let by = |session: &mut Self, replication| match replication {
             Replication::Switches => {
                 let route = session.tree_route_length_to_all(shared).max(reserve);
@@ -108,6 +110,26 @@ impl Session {
         };
         let least = kinds.into_iter().map(|kind| by(self, kind)).min();
         least.map_or(0, |least| least - self.choice_length())
+    }
+
+    /// Bytes that a route from a member to another may have: as many as by way of here.
+    fn route_length_among_members(&mut self, shared: &Shared) -> usize {
+        let version = shared.routes_version;
+        if let Some((known, length)) = self.unicast_route_length
+            && known == version
+        {
+            return length;
+        }
+        let routes = |host| {
+            shared
+                .unicast
+                .get(host)
+                .map(|turns| &turns.alternatives.routes)
+        };
+        let routes = self.plan.members.iter().filter_map(routes).flatten();
+        let longest = routes.map(|route| route.ports.len()).max().unwrap_or(0);
+        self.unicast_route_length = Some((version, 2 * longest));
+        2 * longest
     }
 
     /// Bytes of the longest route of the TREE worms that reach all members, whether or not the stream

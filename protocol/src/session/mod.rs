@@ -96,6 +96,8 @@ pub(crate) struct Session {
     pub touched: Instant,
     /// The plan has no place for it any more; what is complete may still be read.
     pub detached: bool,
+    /// At the origin: routes for which it was computed, and the bytes of the longest from member to member.
+    unicast_route_length: Option<(u64, usize)>,
 }
 
 impl Session {
@@ -176,6 +178,7 @@ impl Session {
             statistics: SessionStatistics::default(),
             touched: now,
             detached: false,
+            unicast_route_length: None,
         }
     }
 

@@ -23,6 +23,7 @@ impl Session {
             self.attach(shared);
         }
         self.plan = Arc::clone(plan);
+        self.unicast_route_length = None;
         // By a new plan a child that was given up may answer. What became stable without it is told of.
         for child in &mut self.children {
             child.excluded = false;
