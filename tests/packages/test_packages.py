@@ -124,7 +124,7 @@ kill $(jobs -p); wait || true
 END
 """
     ).stdout
-    assert "1 hosts" in served
+    assert "1 host" in served
     assert "wormcast:wormcast 660 /run/wormcast/agents.sock" in served
     assert "wormcast:wormcast 660 /run/wormcast/agent.sock" in served
 
