@@ -297,7 +297,7 @@ def test_with_path_records_packets_use_the_lane_of_their_service_level(tmp_path:
 @pytest.mark.parametrize(("engine", "free"), [("lash", True), ("dfsssp", True), ("minhop", False)])
 def test_fresh_path_records(engine: str, free: bool) -> None:
     topology = routing.make("ring:6")
-    made = opensm.dump(topology, engine, records=True, timeout=120)
+    made = opensm.dump(topology, engine, records=True, timeout=600)
     assert made.engine == engine
     tables = [made.tables["dump_lfts"]]
     assert not routing.verify_tables(made.ibnetdiscover, tables)["deadlock_free"]
@@ -347,7 +347,7 @@ def record() -> None:
         for name, text in made.tables.items():
             if case == "free" or name == "dump_lfts":
                 (folder / name).write_text(text)
-    made = opensm.dump(routing.make("ring:5"), "lash", records=True, timeout=120)
+    made = opensm.dump(routing.make("ring:5"), "lash", records=True, timeout=600)
     folder = RECORDED / "lanes"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ibnetdiscover").write_text(re.sub(r"(?m)^#.*\n", "", made.ibnetdiscover))

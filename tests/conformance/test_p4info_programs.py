@@ -16,7 +16,7 @@ from rig.p4runtime import P4RuntimeClient
 from rig.targets import COMPILED, REPOSITORY, targets
 
 DEVICE_ID = 1
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 600.0
 SWITCH = targets()[0]
 
 pytestmark = pytest.mark.skipif(SWITCH.binary is None, reason=SWITCH.missing)

@@ -38,7 +38,7 @@ def made(target: str, program: Path, folder: Path, *options: str) -> list[Path]:
         str(folder),
     ]
     command += ["--max-tests", str(MOST[target]), "--seed", str(SEED), *options, str(program)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     scripts = sorted(folder.glob("*.stf"))
     assert scripts, run.stderr[-2000:]
     return scripts
@@ -68,7 +68,7 @@ def test_the_switches_do_what_it_says(scripts: Path, run_by: str) -> None:
     if run_by == "bmv2" and shutil.which("simple_switch") is None:
         pytest.skip("simple_switch is not on the PATH")
     how = ["--switch", "simple_switch"] if run_by == "bmv2" else ["--engine", run_by]
-    run = subprocess.run([STF, "--quiet", *how, scripts], capture_output=True, text=True, timeout=280)
+    run = subprocess.run([STF, "--quiet", *how, scripts], capture_output=True, text=True, timeout=600)
     count = len(list(scripts.glob("*.stf")))
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
     assert f"{count} of {count} passed" in run.stdout
@@ -83,7 +83,7 @@ def test_what_differs_is_noticed(scripts: Path, tmp_path: Path) -> None:
     text = re.sub(r"(\nexpect \d+ )(.)", lambda m: m[1] + ("1" if m[2] != "1" else "2"), script.read_text())
     (tmp_path / "spoilt.stf").write_text(text)
     shutil.copy(script.with_suffix(".json"), tmp_path / "spoilt.json")
-    run = subprocess.run([STF, tmp_path], capture_output=True, text=True, timeout=280)
+    run = subprocess.run([STF, tmp_path], capture_output=True, text=True, timeout=600)
     assert run.returncode == 1, run.stdout
 
 

@@ -26,7 +26,7 @@ def _processes_with(word: str) -> list[int]:
 
 
 def _until(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 600
     while not condition():
         if time.monotonic() > deadline:
             return False

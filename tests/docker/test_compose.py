@@ -92,7 +92,7 @@ def test_a_file_goes_to_all_members(compose: Compose) -> None:
 
 @pytest.mark.usefixtures("compose")
 def test_rest_and_p4runtime_are_reached_from_the_machine() -> None:
-    with httpx.Client(base_url=f"http://127.0.0.1:{REST_PORT}/v1", timeout=60.0) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{REST_PORT}/v1", timeout=600) as client:
         assert len(client.get("hosts").json()["hosts"]) == 9
 
     async def entries() -> int:

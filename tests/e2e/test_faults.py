@@ -16,7 +16,7 @@ from wormcast.mininet.transfer import transfer
 from wormcast.network.groups import SCHEMES_ANYWHERE
 
 RATES_MBPS = {"wormcast": 40.0, "bmv2": 5.0}
-SECONDS_MAX = 240.0
+SECONDS_MAX = 600.0
 """Only against hanging for ever."""
 RECEIVERS = list(range(1, 8))
 SMALL_DISK_BYTES = 2**20
@@ -209,7 +209,7 @@ def test_a_group_is_ready_when_every_member_takes_part(fabric: Fabric) -> None:
     fabric.kill_agent(4)
     group = None
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 600
         while fabric.get("hosts/4")["state"] == "up":  # for a second it may dial again
             assert time.monotonic() < deadline
             time.sleep(0.1)

@@ -18,7 +18,7 @@ import pytest
 from wormcast import lab_files, routing
 from wormcast.mininet import programs
 
-SECONDS_MAX = 180.0
+SECONDS_MAX = 600.0
 """Only against hanging for ever."""
 BRIDGE = "lab-mgmt"
 PORTS = itertools.count()

@@ -21,7 +21,7 @@ RECEIVERS = [1, 2, 3, 4, 5, 6]
 STOPPED = 5
 STOPPED_S = 1.0
 """Until all packets that were under way have been acknowledged by the others."""
-SECONDS_MAX = 240.0
+SECONDS_MAX = 600.0
 """Only against hanging for ever."""
 
 

@@ -11,7 +11,7 @@ from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 
 GROUPS = 600
-SETTLE_SECONDS_MAX = 120.0
+SETTLE_SECONDS_MAX = 600.0
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_every_agent_takes_hundreds_of_groups(fabric: Fabric, random_file: Calla
         assert time.monotonic() < deadline, counts(fabric)
         time.sleep(0.2)
     assert all(host["plan_error"] is None for host in fabric.get("hosts")["hosts"])
-    result = transfer(fabric, "circuit", random_file(200_000), 0, hosts[1:], seconds_max=240)
+    result = transfer(fabric, "circuit", random_file(200_000), 0, hosts[1:], seconds_max=600)
     assert result.intact
     assert not result.failed
     assert len(made) == GROUPS

@@ -14,7 +14,7 @@ from wormcast.mininet.transfer import transfer
 
 SWITCHES, HOSTS = 40, 80
 RECEIVERS = [3, 11, 19, 22, 35, 41, 47, 58, 66, 79]
-READY_SECONDS_MAX = 300.0
+READY_SECONDS_MAX = 600.0
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def fabric(make_fabric: Callable[..., Fabric]) -> Fabric:
 
 @pytest.mark.parametrize("scheme", ["switch", "k-binomial", "circuit"])
 def test_a_file_arrives(fabric: Fabric, scheme: str, random_file: Callable[[int], Path]) -> None:
-    result = transfer(fabric, scheme, random_file(1_000_000), 0, RECEIVERS, seconds_max=300)
+    result = transfer(fabric, scheme, random_file(1_000_000), 0, RECEIVERS, seconds_max=600)
     assert result.intact
     assert not result.failed
 
@@ -74,7 +74,7 @@ def test_the_process_of_all_agents_ends_and_is_started_again(
         fabric.check_alive()
     parts.start(["h7", "h8"])
     fabric.wait_ready(READY_SECONDS_MAX)
-    result = transfer(fabric, "k-binomial", random_file(300_000), 5, RECEIVERS, seconds_max=300)
+    result = transfer(fabric, "k-binomial", random_file(300_000), 5, RECEIVERS, seconds_max=600)
     assert result.intact
 
 
@@ -85,7 +85,7 @@ def test_status_says_whether_the_machine_keeps_up(fabric: Fabric) -> None:
     shared.process.send_signal(19)  # SIGSTOP
     time.sleep(3.0)
     shared.process.send_signal(18)  # SIGCONT
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + 600
     while (late := fabric.get("status")["late"])["agents"] < HOSTS // 2:
         assert time.monotonic() < deadline, late
         time.sleep(0.2)
@@ -94,7 +94,7 @@ def test_status_says_whether_the_machine_keeps_up(fabric: Fabric) -> None:
 
 
 def wait_up(fabric: Fabric, host: int, up: bool) -> None:
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + 600
     while (status := fabric.agent_status(host)) is None or status["link"]["up"] != up:
         assert time.monotonic() < deadline, status
         time.sleep(0.1)

@@ -62,7 +62,7 @@ def send(fabric: Fabric, length: int) -> None:
 
 def moved(fabric: Fabric, switch: int, port: int, before: dict[str, int], causes: set[str]) -> dict[str, int]:
     """Which counters of a port moved, once those of `causes` have counted all frames."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while True:
         now = port_drops(fabric, switch, port)
         gone = {c: n - before.get(c, 0) for c, n in now.items() if n > before.get(c, 0)}
@@ -126,7 +126,7 @@ def test_what_the_program_drops_is_counted_by_reason(fabric: Fabric) -> None:
 
     before = unknown()
     send(fabric, 100)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while unknown() < before + FRAMES and time.monotonic() < deadline:
         time.sleep(0.2)
     assert unknown() == before + FRAMES
@@ -138,7 +138,7 @@ def test_jumbo_frames_when_asked_for(
     fabric = make_fabric("line:2", switch=switch, rate_mbps=20.0, mtus=Mtus(9000, 9100))
     assert fabric.get("hosts/0")["mtu"] == 9000
     assert fabric.get("status")["mtu_problems"] == []
-    result = transfer(fabric, "switch", random_file(1 << 20), 0, [1], seconds_max=240)  # type: ignore[arg-type]
+    result = transfer(fabric, "switch", random_file(1 << 20), 0, [1], seconds_max=600)  # type: ignore[arg-type]
     assert result.intact
     assert not result.failed
     # Fewer headers: with frames of 1,500 bytes they cost 4 % and more.
@@ -153,7 +153,7 @@ def set_mtu(fabric: Fabric, link: Link, mtu: int) -> None:
 
 def wait_mtu(fabric: Fabric, group: int, mtu: int | None) -> None:
     """Until the frames of a group are cut for links that carry so much."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while fabric.get(f"groups/{group}")["mtu"] != mtu:
         assert time.monotonic() < deadline
         # Our switch tells. BMv2 does not: there, whoever asks for the status makes the controller look.
@@ -214,7 +214,7 @@ def test_frames_are_as_long_as_the_links_of_a_group_carry(
             bytes_on_average = frame_bytes(
                 fabric,
                 1,
-                lambda: transfer(fabric, scheme, file, 1, receivers, seconds_max=240),  # noqa: B023
+                lambda: transfer(fabric, scheme, file, 1, receivers, seconds_max=600),  # noqa: B023
             )
             assert (bytes_on_average > 4000) == (receivers == [2]), (scheme, receivers, bytes_on_average)
             assert receivers == [2] or bytes_on_average <= 1514

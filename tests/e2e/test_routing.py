@@ -74,7 +74,7 @@ def test_a_file_arrives_by_every_algorithm(
     through = {host for row in rows for host in row["in_transit"]}
     assert OPTED_OUT not in through
     before = re_injected(fabric)
-    result = transfer(fabric, "repeat", random_file(2 * MIB), 0, list(range(1, 16)), seconds_max=120)
+    result = transfer(fabric, "repeat", random_file(2 * MIB), 0, list(range(1, 16)), seconds_max=600)
     assert result.intact
     assert not result.failed
     # Links that a starved switch lets fall silent may have changed routes meanwhile.
@@ -98,7 +98,7 @@ def test_routes_change_in_the_middle_of_a_transfer(
             random_file(6 * MIB),
             0,
             list(range(1, 16)),
-            seconds_max=120,
+            seconds_max=600,
             midway=lambda algorithm=algorithm, root=root: set_routing(fabric, algorithm, root),  # type: ignore[misc]
         )
         assert result.intact
@@ -125,7 +125,7 @@ def test_an_agent_on_the_way_that_stands_still_delays_and_loses_nothing(
         time.sleep(3.0)
         fabric.agents[on_the_way].send_signal(signal.SIGCONT)
 
-    result = transfer(fabric, "repeat", random_file(6 * MIB), src, [dst], seconds_max=120, midway=pause)
+    result = transfer(fabric, "repeat", random_file(6 * MIB), src, [dst], seconds_max=600, midway=pause)
     assert result.intact
     assert not result.failed
     after = transit(fabric, on_the_way)
@@ -135,7 +135,7 @@ def test_an_agent_on_the_way_that_stands_still_delays_and_loses_nothing(
     assert after["transit.held_bytes"] == 0
     assert after["drops.transit_full"] == before["drops.transit_full"], "host memory is the second buffer"
     sample = f'wormcast_agent_counter_total{{host="{on_the_way}",group="0",name="transit.frames"}}'
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 600
     while f"{sample} {transit(fabric, on_the_way)['transit.frames']}" not in fabric.api.get("metrics").text:
         assert time.monotonic() < deadline
         time.sleep(0.5)
@@ -154,12 +154,12 @@ def test_an_agent_on_the_way_dies_and_is_routed_around(
             random_file(6 * MIB),
             src,
             [dst],
-            seconds_max=120,
+            seconds_max=600,
             midway=lambda: fabric.kill_agent(on_the_way),
         )
         assert result.intact
         assert not result.failed
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 600
         while any(on_the_way in row["in_transit"] for row in fabric.get("routes")["routes"]):
             assert time.monotonic() < deadline
             time.sleep(0.2)
@@ -181,8 +181,8 @@ def test_the_alternatives_are_used_by_their_shares(
     (src, dst), several = max(pairs.items(), key=lambda item: item[1])
     assert several > 1
     for _ in range(several):
-        assert transfer(fabric, "repeat", random_file(1000), src, [dst], seconds_max=60).intact
-    deadline = time.monotonic() + 20
+        assert transfer(fabric, "repeat", random_file(1000), src, [dst], seconds_max=600).intact
+    deadline = time.monotonic() + 600
     while True:
         used = [row.get("messages") for row in fabric.get(f"routes?src={src}&dst={dst}")["routes"]]
         if None not in used and min(used) > 0:
@@ -199,7 +199,7 @@ def test_a_setting_outlives_the_controller(fabric: Fabric, random_file: Callable
     fabric.wait_ready()
     said = fabric.get("routing")
     assert (said["algorithm"], said["balanced"]) == ("tree-only", True)
-    assert transfer(fabric, "switch", random_file(MIB), 1, [0, 9, 14], seconds_max=60).intact
+    assert transfer(fabric, "switch", random_file(MIB), 1, [0, 9, 14], seconds_max=600).intact
 
 
 def events_after(fabric: Fabric, number: int) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ def events_after(fabric: Fabric, number: int) -> list[dict[str, Any]]:
 
 def settled(fabric: Fabric) -> None:
     """No change of routes is under way."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while (value := fabric.get("routing"))["change"] is not None:
         assert time.monotonic() < deadline, value
         time.sleep(0.1)
@@ -227,7 +227,7 @@ def test_another_order_in_the_middle_of_a_transfer_is_told_step_by_step(
         random_file(6 * MIB),
         0,
         list(range(1, 16)),
-        seconds_max=120,
+        seconds_max=600,
         midway=lambda: set_routing(fabric, "rrmit", 7),
     )
     assert result.intact
@@ -263,7 +263,7 @@ def test_an_agent_that_stands_still_is_named_and_delays_the_change_only(fabric: 
         assert {"agent_slow", "agent_left_behind"} <= set(kinds)
     finally:
         process.send_signal(signal.SIGCONT)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while fabric.get("routing")["left_behind_count"]:
         assert time.monotonic() < deadline
         time.sleep(0.1)

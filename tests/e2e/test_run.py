@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from wormcast.mininet import programs, sandbox
 ROOT = Path(__file__).resolve().parent.parent.parent
 UP = [programs.find("wormcast"), "up"]
 ON = [programs.find("wormcast"), "on"]
-SECONDS_MAX = 180.0
+SECONDS_MAX = 600.0
 """Only against hanging for ever."""
 
 
@@ -66,11 +67,14 @@ def daemon(directory: Path, *arguments: str) -> int:
     raise AssertionError(f"no process {arguments}")
 
 
-def take_terminal() -> None:
-    """As a shell starts a program: the terminal is its own, and no signal is ignored."""
-    os.close(os.open(os.ttyname(0), os.O_RDWR))
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+TAKE_TERMINAL = """
+import os, signal, sys
+os.close(os.open(os.ttyname(0), os.O_RDWR))
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Starts a program as a shell does: the terminal is its own, and no signal is ignored."""
 
 
 class Run:
@@ -80,14 +84,13 @@ class Run:
         (cwd / "tmp").mkdir(exist_ok=True)
         self.terminal, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [programs.find("wormcast"), *command, *arguments],
+            [sys.executable, "-c", TAKE_TERMINAL, programs.find("wormcast"), *command, *arguments],
             cwd=cwd,
             env={**outside(), "TMPDIR": str(cwd / "tmp")},
             stdin=slave,
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=take_terminal,
         )
         os.close(slave)
         self.text = ""

@@ -20,7 +20,7 @@ from wormcast.mininet.wiring import namespace
 
 VICTIM, ATTACKER, ACCOMPLICE = 3, 7, 5
 MIB = 2**20
-SECONDS_MAX = 60.0
+SECONDS_MAX = 600.0
 RELAY = textwrap.dedent(
     """
     # Hands on the probes of two hosts' ports, at once and again, as hosts that work together would.

@@ -14,7 +14,7 @@ from wormcast.mininet.fabric import Fabric
 
 AGENT_GROUPS = 16_384
 """Groups that an agent takes (hostagent/API.md, Limits)."""
-SECONDS_MAX = 120.0
+SECONDS_MAX = 600.0
 """Only against hanging for ever."""
 
 

@@ -23,8 +23,8 @@ from rig.vector_files import load_vectors
 from wormcast.wire import CPU_PORT, DropReason, Kind
 
 STATE = "small"
-CONNECT_SECONDS_MAX = 30.0
-COME_SECONDS_MAX = 10.0
+CONNECT_SECONDS_MAX = 600.0
+COME_SECONDS_MAX = 600.0
 """Only against waiting for ever for what does not come."""
 POLL_SECONDS = 0.01
 INGRESS_PORT = 4

@@ -20,7 +20,7 @@ from wormcast.client.files import encode_file_start
 
 pytestmark = pytest.mark.network
 
-LIMIT_S = 60
+LIMIT_S = 600
 # As on a file system without unnamed files.
 HIDDEN = [
     sys.executable,
@@ -61,7 +61,7 @@ def open_receivers(lab: Lab, host: int, number: int) -> int:
         return next(int(g["receivers"]) for g in agent.status()["groups"] if g["group"] == number)
 
 
-def until(condition: object, limit_s: float = 20) -> None:
+def until(condition: object, limit_s: float = 600.0) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "not in time"

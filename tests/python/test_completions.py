@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 from test_controller_cli import Shell, fabric, shell  # noqa: F401 - fixtures
 
-PROGRAM = "import sys; sys.argv[0] = 'wormcast'; from wormcast.cli.start import main; main()"
+PROGRAM = """
+import sys
+from wormcast.cli import completion
+completion.SECONDS_MAX = 600  # whoever presses a key waits half a second; a test waits for a slow machine
+sys.argv[0] = 'wormcast'
+from wormcast.cli.start import main
+main()
+"""
 
 
 def offered(at: Shell, name: str, *words: str) -> set[str]:
@@ -21,7 +28,7 @@ def offered(at: Shell, name: str, *words: str) -> set[str]:
     environment["COMP_CWORD"] = words[-1] if name == "fish" else str(len(words))
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(
-        command, cwd=at.directory, env=environment, capture_output=True, text=True, timeout=60, check=True
+        command, cwd=at.directory, env=environment, capture_output=True, text=True, timeout=600, check=True
     )
     assert done.stderr == ""
     lines = [line for line in done.stdout.splitlines() if line]
@@ -103,5 +110,5 @@ def test_the_script_works_in_bash(shell: Shell, tmp_path: Path) -> None:  # noqa
         "_wormcast_completion wormcast; echo ${COMPREPLY[@]}"
     )
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run([bash, "-c", text], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([bash, "-c", text], env=environment, capture_output=True, text=True, timeout=600)
     assert done.stdout.split() == ["group"], done.stderr

@@ -32,7 +32,7 @@ async def make_group(client: httpx.AsyncClient, number: int, members: list[int])
 
 async def mtus(client: httpx.AsyncClient, wanted: dict[int, int | None]) -> None:
     """Waits until groups have these."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(600):
         while {g: (await client.get(f"groups/{g}")).json()["mtu"] for g in wanted} != wanted:
             await asyncio.sleep(0.02)
 

@@ -417,7 +417,7 @@ def test_the_network_is_shown_in_the_file_forms() -> None:
         assert topology["links"] == [{"a": 0, "a_port": 3, "b": 1, "b_port": 3}]
         places = [(h["id"], h["switch"], h["port"], h["name"]) for h in topology["hosts"]]
         assert places == [(0, 0, 0, "h0"), (1, 0, 1, "h1"), (2, 1, 0, "h2")]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(600):
             while not (
                 routes := (await client.get("routes", params={"src": "h0", "dst": 2})).json()["routes"]
             ):

@@ -189,7 +189,7 @@ def test_a_controller_that_begins_again_goes_on(tmp_path: Path) -> None:
             await asyncio.sleep(0.3)
             assert mode() == "wormhole_mode"
             await confirm(agents)
-            await until(lambda: mode() == "packet_mode", 30.0)
+            await until(lambda: mode() == "packet_mode")
 
     asyncio.run(first())
     asyncio.run(second())

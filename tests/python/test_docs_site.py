@@ -28,7 +28,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 CODE_COLUMNS = 96
 """Characters of a line of code that a page of full width shows."""
-BUILD_SECONDS_MAX = 290
+BUILD_SECONDS_MAX = 600
 
 
 class Page(HTMLParser):

@@ -24,7 +24,7 @@ from document_lab.running import read_page
 from wormcast.cli.main import main
 
 BIN = ROOT / ".venv" / "bin"
-SECONDS_MAX = 280
+SECONDS_MAX = 600
 BY_E2E = re.compile(
     r"wormcast (on h\d|up|demo|host list|routing|controller run|-agent)|wormcast-agent|mkdir|echo"
 )

@@ -37,11 +37,12 @@ def test_it_waits_for_quiet_but_not_for_ever_and_not_again() -> None:
         quiet = True
         await way.wait()
         quiet = False
+        way._most_s = 3600.0  # a slow machine is not for ever
         waiting = asyncio.create_task(way.wait())
         await asyncio.sleep(0.02)
         assert not waiting.done()
         quiet = True
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(600):
             await waiting
 
     asyncio.run(main())
@@ -54,7 +55,7 @@ def test_probes_give_way_to_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(LinkMonitor, "poll_transmit", lambda _, __: looked.append(time.monotonic()) or [])
         began = time.monotonic()
         async with running():
-            await until(lambda: looked, 30)
+            await until(lambda: looked)
         assert looked[0] - began >= PROBES_WAIT_S
 
     asyncio.run(main())

@@ -11,7 +11,7 @@ from wormcast.reconcile.pacing import QUICK_S, Paced
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 30.0))
+    asyncio.run(asyncio.wait_for(test, 600.0))
 
 
 def test_what_may_wait_is_done_later_and_sooner_where_another_call_wants_it() -> None:

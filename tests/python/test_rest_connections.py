@@ -66,8 +66,9 @@ def test_when_all_connections_are_busy_a_further_one_is_told_to_come_again(
         assert (status, headers["retry-after"]) == (503, "1")
         jsonschema.validate(body, schemas.load("refusal"))
         busy.pop().close()
-        await asyncio.sleep(0.1)
-        assert await ask(path) == 200
+        while (status := await ask(path)) == 503:  # until the controller has seen the end
+            await asyncio.sleep(0.01)
+        assert status == 200
         for client in busy:
             client.close()
 
@@ -97,7 +98,7 @@ def test_who_does_not_read_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
         client = await RawClient.connect(path)
         client.send(b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n")
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 600
         while connections.Connection.timed_out == before:
             assert time.monotonic() < deadline, "the connection stays"
             controller.events.add("noise", time.time(), text="x" * 65536)

@@ -61,7 +61,7 @@ def with_agents(test: Test, state: Path | None = None, silent: Iterable[HostId] 
             answering = asyncio.create_task(agents.run())
             try:
                 await controller.reconciler.settle()
-                await until(lambda: controller.reconciler.steps.change is None, 20.0)
+                await until(lambda: controller.reconciler.steps.change is None)
                 agents.silent |= set(silent)
                 await test(controller, agents)
             finally:
@@ -87,7 +87,7 @@ def on_bridge(controller: Controller) -> bool:
 
 
 async def is_done(controller: Controller) -> None:
-    await until(lambda: controller.reconciler.steps.change is None, 20.0)
+    await until(lambda: controller.reconciler.steps.change is None)
 
 
 def another_root(controller: Controller) -> SwitchId:
@@ -166,7 +166,7 @@ def test_an_agent_that_refuses_its_plan_has_not_confirmed_it() -> None:
         agents.silent.add(HostId(2))
         await asyncio.sleep(0.05)
         setting = asyncio.create_task(controller.put_routing(Routing("osud", another_root(controller))))
-        await until(lambda: on_bridge(controller), 20.0)
+        await until(lambda: on_bridge(controller))
         told = controller.reconciler.told(HostId(2))
         assert told is not None
         controller.plan_applied(HostId(2), told.epoch, "the route to host 3 has byte 254")
@@ -185,12 +185,12 @@ def test_a_change_while_another_is_under_way_begins_from_the_order_in_force() ->
         first, second = [root for root in (3, 8, 5) if root != before[0]][:2]
         agents.silent = set(HOSTS)
         task = asyncio.create_task(controller.put_routing(Routing("osud", SwitchId(first))))
-        await until(lambda: on_bridge(controller), 20.0)
+        await until(lambda: on_bridge(controller))
         assert roots(controller) == before
         agents.silent = set()
         await controller.put_routing(Routing("osud", SwitchId(second)))
         await task
-        await until(lambda: roots(controller) == [second], 20.0)
+        await until(lambda: roots(controller) == [second])
         assert controller.reconciler.state.roots == [second]
 
     with_agents(test)
@@ -204,7 +204,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
         seen["order"], seen["root"] = controller.reconciler.order, another_root(controller)
         agents.silent = set(HOSTS)
         task = asyncio.create_task(controller.put_routing(Routing("osud", seen["root"])))
-        await until(lambda: on_bridge(controller), 20.0)
+        await until(lambda: on_bridge(controller))
         seen["epoch"] = controller.reconciler.epoch
         task.cancel()
 
@@ -216,7 +216,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
     database.close()
 
     async def again(controller: Controller, agents: Agents) -> None:  # noqa: ARG001 - as all
-        await until(lambda: roots(controller) == [seen["root"]], 20.0)
+        await until(lambda: roots(controller) == [seen["root"]])
         kinds = [event.kind for event in controller.events.history()]
         assert "change_drained" in kinds, "it took the bridge again"
         assert controller.reconciler.epoch > seen["epoch"]

@@ -16,7 +16,7 @@ import pytest
 from wormcast.sockets import AccessError, SocketAccess
 
 NOBODY = 65534
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 600.0
 INTERPRETER = Path(sys.executable).resolve()
 """The system's: a checkout may lie where no other user gets."""
 CONNECT = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.send(b'x')"
@@ -77,7 +77,7 @@ def test_sockets_are_for_their_owner_unless_others_are_let_in(
             assert (place / "api.sock").stat().st_gid == SocketAccess.parse(None, "nogroup").group_id
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=600)
     assert process.returncode == 0
 
 

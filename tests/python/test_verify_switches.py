@@ -28,7 +28,7 @@ from rig.targets import targets  # noqa: E402 - after the path is set
 
 PROGRAMS = ROOT / "switch/tests/programs"
 RING = 4
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 600.0
 allow_unix_sockets()
 
 pytestmark = [

@@ -122,14 +122,15 @@ def enter(*, name: str = "", directory: Path | None = None, through: Sequence[Do
             os.write(writing, bytes([number]))
 
     previous = {number: signal.signal(number, pass_on) for number in STOPS}
-    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+    # Ctrl-C reaches the whole foreground process group; here it has to come over the lifeline.
+    command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    command += ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
     try:
         with _terminal_kept():
             child = subprocess.Popen(
                 [*command, sys.executable, *sys.orig_argv[1:]],
                 env={**os.environ, **marks},
                 pass_fds=[reading, *(door.descriptor for door in through)],
-                preexec_fn=_ignore_interrupts,
             )
             os.close(reading)
             for door in through:
@@ -140,11 +141,6 @@ def enter(*, name: str = "", directory: Path | None = None, through: Sequence[Do
         for number, handler in previous.items():
             signal.signal(number, handler)
         os.close(writing)
-
-
-def _ignore_interrupts() -> None:
-    # Ctrl-C reaches the whole foreground process group; here it has to come over the lifeline.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from differential.program import Json, Program
 from differential.state import read_state
 from differential.thrift import Connection
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 600.0
 # What a switch uses of processors until it counts as one that comes to no end, for one packet and
 # for all: time would say more of the machine than of the switch. BMv2 goes round some ten
 # thousand times in half a second; wormcast-switch ends what comes again after a while, however

@@ -19,7 +19,7 @@ def set_queue_rates(frames_per_s: int) -> None:
         struct.pack(">I", CALL) + _string("simple_switch:set_all_egress_queue_rates") + struct.pack(">i", 0)
     )
     call += struct.pack(">bhq", I64, 1, frames_per_s) + b"\x00"
-    with socket.create_connection(ADDRESS, timeout=10) as connection:
+    with socket.create_connection(ADDRESS, timeout=600) as connection:
         connection.sendall(call)
         reply = connection.recv(4096)
     if len(reply) < 4 or struct.unpack(">I", reply[:4])[0] & 0xFF != 2:

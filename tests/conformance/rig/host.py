@@ -76,7 +76,7 @@ class SwitchRig:
             self.ask(do="install", state=state)
             self.state = name
 
-    def run(self, command: list[str], timeout_s: float = 60) -> Json:
+    def run(self, command: list[str], timeout_s: float = 600) -> Json:
         """Runs a P4Runtime client beside the switch; the next state is written anew."""
         self.state = None
         return self.ask(do="run", command=command, timeout_s=timeout_s)

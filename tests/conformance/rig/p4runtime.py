@@ -13,7 +13,7 @@ from finsy.proto import U128, p4i, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import text_format
 
 Json = dict[str, Any]
-RPC_TIMEOUT_S = 20.0
+RPC_TIMEOUT_S = 600.0
 
 
 def to_bytes(value: int) -> bytes:

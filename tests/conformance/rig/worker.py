@@ -29,8 +29,8 @@ DEVICE_ID = 1
 CPU_PORT = 510
 DROP_PORT = 511
 ADDRESS = "127.0.0.1:9559"
-START_TIMEOUT_S = 30.0
-FRAME_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 600.0
+FRAME_TIMEOUT_S = 600.0
 FLOOD_QUIET_S = 1.0
 FLOOD_GAP_S = 0.001
 SLOW_FRAMES_PER_S = 100
@@ -245,7 +245,7 @@ def main() -> int:
             answer = {"error": traceback.format_exc(), "switch_exit": worker.switch.poll()}
         print(json.dumps(answer), file=answers, flush=True)
     worker.switch.terminate()
-    worker.switch.wait(timeout=10)
+    worker.switch.wait(timeout=600)
     return 0
 
 

@@ -14,7 +14,7 @@ import finsy as fy
 
 FRAME = bytes.fromhex("0180c200000e02000000000188cc") + b"from finsy" + bytes(40)
 PACKET_OUTGOING = 4
-SESSION_TIMEOUT_S = 60
+SESSION_TIMEOUT_S = 600
 
 
 async def write_and_read(switch: fy.Switch, seen: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from wormcast.p4rt.port_states import follow_ports
 STATUS = GNMIPath("interfaces/interface[name=*]/state/oper-status")
 COUNTERS = GNMIPath("interfaces/interface[name=s5]/state/counters")
 SAMPLE_NS = 100_000_000
-PATIENCE_S = 20.0
+PATIENCE_S = 600.0
 Seen = dict[str, Any]
 
 

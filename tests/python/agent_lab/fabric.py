@@ -108,7 +108,7 @@ class Directory(agent_pb2_grpc.AgentDirectoryServicer):
 
 def wait_for_plan(path: Path) -> None:
     """Until the agent at ``path`` has one."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         try:
             with Agent(path) as agent:

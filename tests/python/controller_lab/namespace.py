@@ -25,7 +25,7 @@ THRIFT_PORT_FIRST = 9090
 PORTS = 4
 HOST_PORT = 0
 LINKS = [(0, 1, 1, 1), (1, 2, 2, 2), (0, 3, 2, 3)]
-READY_SECONDS_MAX = 240.0
+READY_SECONDS_MAX = 600.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Lab:
     def client(self, name: str) -> httpx.Client:
         """The REST API of a controller of that name."""
         transport = httpx.HTTPTransport(uds=f"{self.directory}/{name}.rest")
-        return httpx.Client(transport=transport, base_url="http://controller/v1", timeout=10.0)
+        return httpx.Client(transport=transport, base_url="http://controller/v1", timeout=600)
 
     def start_controller(self, name: str = "controller", *options: str) -> None:
         """Starts a controller as a user does, with further options, and waits until it answers."""

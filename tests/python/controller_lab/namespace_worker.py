@@ -37,7 +37,7 @@ def start(name: str, argv: list[str], log: str) -> None:
 def stop(name: str, force: bool = False) -> int:
     program = programs.pop(name)
     (program.kill if force else program.terminate)()
-    return program.wait(timeout=15)
+    return program.wait(timeout=600)
 
 
 def signal_to(name: str, number: int) -> None:
@@ -83,7 +83,7 @@ def exchange(interface: str, frames: list[str], listen: list[str], seconds: floa
 
 def talk(port: int, data: str) -> str:
     """Sends bytes to a port of this namespace; what is answered."""
-    with socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=600) as connection:
         connection.sendall(bytes.fromhex(data))
         return connection.recv(4096).hex()
 

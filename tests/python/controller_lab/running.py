@@ -56,7 +56,7 @@ async def rest(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def until(condition: Callable[[], object], seconds_max: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds_max: float = 600.0) -> None:
     """Waits until the condition holds; fails the test if it never does."""
     try:
         async with asyncio.timeout(seconds_max):

@@ -28,7 +28,7 @@ async def serving(
     listener = listen_at(path, SocketAccess())
     task = asyncio.create_task(server.serve([listener]))
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(600):
             while not server.started:
                 await asyncio.sleep(0.01)
         yield
@@ -51,14 +51,14 @@ class RawClient:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
-    async def read_all(self, seconds_max: float = 20.0) -> bytes:
+    async def read_all(self, seconds_max: float = 600.0) -> bytes:
         """Everything until the server closes."""
         try:
             return await asyncio.wait_for(self.reader.read(), seconds_max)
         except ConnectionError:
             return b""
 
-    async def answer(self, seconds_max: float = 20.0) -> tuple[int, dict[str, str], Any]:
+    async def answer(self, seconds_max: float = 600.0) -> tuple[int, dict[str, str], Any]:
         """Status, headers and JSON of the next answer."""
         async with asyncio.timeout(seconds_max):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode()

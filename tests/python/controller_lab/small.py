@@ -39,6 +39,6 @@ def with_rest(test: Callable[[httpx.AsyncClient, Controller], Awaitable[None]]) 
 
 async def all_take_part(client: httpx.AsyncClient, group: int) -> None:
     """Waits for the plan: on a busy machine it may come after the answer."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(600):
         while not all(m["takes_part"] for m in (await client.get(f"groups/{group}")).json()["state"]):
             await asyncio.sleep(0.05)
