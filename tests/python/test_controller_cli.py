@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,11 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import httpx
 import pytest
 
-START_SECONDS_MAX = 20.0
-HELP_SECONDS_MAX = 0.5
+START_SECONDS_MAX = 600.0
+HELP_LOADS = {f"wormcast{name}" for name in ("", ".cli", ".cli.start", ".cli.main", ".cli.refusal", ".exits")}
+"""Modules of ours, and no package of others but click: what makes it quick. bench/cli measures how quick."""
 ONE_SWITCH = '{"switches": [{"id": 0, "address": "a:1", "ports": 3}], "hosts": [%s]}'
 
 
@@ -40,7 +43,7 @@ class Shell:
             env={**os.environ, "WORMCAST_API": self.api, "COLUMNS": "120", **(environment or {})},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
 
@@ -80,7 +83,7 @@ def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield shell
     finally:
         controller.send_signal(signal.SIGTERM)
-        assert controller.wait(timeout=20) == 0
+        assert controller.wait(timeout=600) == 0
         assert controller.stderr is not None
         assert "Traceback" not in controller.stderr.read()
 
@@ -259,22 +262,88 @@ def test_switch_files_that_are_none_are_refused(shell: Shell, content: str, text
     ("option", "value", "text"),
     [
         ("--listen", "nowhere", "wanted host:port or unix:/path"),
-        ("--listen", "192.0.2.1:80", "REST cannot be served on 192.0.2.1:80"),
-        ("--agents", "nowhere", "agents cannot be served on nowhere"),
+        (
+            "--listen",
+            "192.0.2.1:80",
+            "REST cannot be served on 192.0.2.1:80: cannot assign requested address; `ip address`",
+        ),
+        ("--listen", "none.invalid:80", "there is no host 'none.invalid'; name an address of this machine"),
+        ("--listen", "unix:{at}/file", "{at}/file: it is a file and no socket; remove it, or name one"),
+        ("--listen", "unix:{at}", "unix:{at}: it is a directory; name a file in it"),
+        (
+            "--agents",
+            "nowhere",
+            "agents cannot be served on nowhere: wanted unix:/path or host:port; ports are 0 to 65535",
+        ),
+        ("--agents", "127.0.0.1:99999", "wanted unix:/path or host:port; ports are 0 to 65535"),
+        (
+            "--agents",
+            "192.0.2.1:80",
+            "agents cannot be served on 192.0.2.1:80: cannot assign requested address; `ip address`",
+        ),
+        (
+            "--agents",
+            "127.0.0.1:{port}",
+            "address already in use; end the process that listens there, or choose another",
+        ),
+        (
+            "--listen",
+            "127.0.0.1:{port}",
+            "address already in use; end the process that listens there, or choose another",
+        ),
+        ("--agents", "unix:{at}/file", "{at}/file: it is a file and no socket; remove it, or name one"),
+        (
+            "--agents",
+            "unix:{at}/file/a",
+            "directory {at}/file cannot be made: file exists; a part of the path is a file",
+        ),
+        (
+            "--agents",
+            "unix:/proc/none/a",
+            "directory /proc/none cannot be made: no such file or directory; choose a place",
+        ),
+        (
+            "--agents",
+            "unix:/proc/none",
+            "no such file or directory; choose a place where directories can be made",
+        ),
+        (
+            "--agents",
+            "unix:/x" + 107 * "x",
+            "the path has 109 bytes; a Unix socket takes 1 to 107: choose a shorter one",
+        ),
         ("--pipeline", "/nonexistent", "no wormcast.json with wormcast.p4info.txtpb in /nonexistent"),
-        ("--state", "/proc/none/x.db", "state file /proc/none/x.db"),
+        (
+            "--state",
+            "/proc/none/x.db",
+            "/proc/none: no such file or directory; choose a place where directories can be made",
+        ),
+        ("--state", "{at}", "state file {at} is a directory; name a file in it, as {at}/controller.db"),
+        ("--state", "", "state file . is a directory; name a file in it, as controller.db"),
+        ("--state", "/dev/full", "state file /dev/full is a device or a pipe; name a file"),
+        (
+            "--state",
+            "{at}/file/x",
+            "{at}/file: file exists; a part of the path is a file; choose another place",
+        ),
+        ("--state", "{at}/" + 300 * "x", "file name too long; choose a shorter name"),
         ("--algorithm", "magic", "osud"),
     ],
 )
 def test_a_controller_that_cannot_start_says_why(shell: Shell, option: str, value: str, text: str) -> None:
-    options = {
-        "--listen": shell.api,
-        "--agents": f"unix:{shell.directory}/a.sock",
-        "--state": ":memory:",
-        option: value,
-    }
-    done = shell.run("controller", "run", *[word for pair in options.items() for word in pair])
-    assert text in done.stderr
+    (shell.directory / "file").touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        here = {"at": shell.directory, "port": taken.getsockname()[1]}
+        options = {
+            "--listen": shell.api,
+            "--agents": f"unix:{shell.directory}/a.sock",
+            "--state": ":memory:",
+            option: value.format(**here),
+        }
+        done = shell.run("controller", "run", *[word for pair in options.items() for word in pair])
+    assert text.format(**here) in done.stderr
+    assert "Errno" not in done.stderr
+    assert "GRPC" not in done.stderr
     assert done.returncode == 78
     assert "Traceback" not in done.stderr
 
@@ -303,13 +372,28 @@ def test_completions(shell: Shell, shell_name: str) -> None:
     assert "plain,group" in done.stdout
 
 
-def test_help_is_quick_and_names_every_command(shell: Shell) -> None:
-    times = []
-    for _ in range(3):
-        began = time.monotonic()
-        done = shell.run("--help")
-        times.append(time.monotonic() - began)
-        assert done.returncode == 0
+def loaded_by(shell: Shell, *arguments: str) -> set[str]:
+    """Modules of ours that a command loads, and packages of others."""
+    program = "from wormcast.cli.start import main; sys.argv[0] = 'wormcast'"
+    told = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=open('modules', 'w')))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{told}\n{program}\nmain()", *arguments],
+        cwd=shell.directory,
+        env={**os.environ, "WORMCAST_API": shell.api},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    names = set((shell.directory / "modules").read_text().split())
+    site = {path.name.partition(".")[0] for path in Path(click.__file__).parent.parent.iterdir()}
+    packages = {name for name in names & site if not name.startswith(("_", "distutils", "sitecustomize"))}
+    return packages | {name for name in names if name.partition(".")[0] == "wormcast"}
+
+
+def test_help_loads_no_command_and_names_every_one(shell: Shell) -> None:
+    assert loaded_by(shell, "--help") == HELP_LOADS | {"click"}
+    done = shell.run("--help")
+    assert done.returncode == 0
     for command in (
         "controller",
         "topo",
@@ -322,7 +406,6 @@ def test_help_is_quick_and_names_every_command(shell: Shell) -> None:
         "completions",
     ):
         assert f"  {command} " in done.stdout
-    assert min(times) < HELP_SECONDS_MAX
 
 
 def test_what_is_missing_or_wrong_is_answered_with_the_choices(fabric: Shell) -> None:

@@ -24,7 +24,7 @@ from wormcast.network.topology import Link
 from wormcast.reconcile import controller as controller_module
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.group_book import GroupRequest
-from wormcast.sockets import SocketInUse, claim_path
+from wormcast.sockets import CannotListen, claim_path
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
 
@@ -199,16 +199,16 @@ def test_statistics_are_kept_and_bounded(tmp_path: Path, monkeypatch: pytest.Mon
 def test_conflicts_are_refused_with_a_way_out(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
         async with attached(address, "other", host_id=0) as other:
-            await asyncio.wait_for(other.ended.wait(), 3.0)
+            await asyncio.wait_for(other.ended.wait(), 600.0)
             assert other.refusal == (
                 "host id 0 belongs to 'a0'; the lowest free one is 2; value 0, possible: a free host id"
             )
         async with attached(address, "bad name!") as bad:
-            await asyncio.wait_for(bad.ended.wait(), 3.0)
+            await asyncio.wait_for(bad.ended.wait(), 600.0)
             assert bad.refusal is not None
             assert "possible: 1 to 200 letters" in bad.refusal
         async with attached(address, "a0") as newer:
-            await asyncio.wait_for(agents[0].ended.wait(), 3.0)
+            await asyncio.wait_for(agents[0].ended.wait(), 600.0)
             assert agents[0].refusal == "replaced: another agent registered under the same name"
             await until(lambda: newer.host == 0)
             await until(lambda: newer.plans)
@@ -219,11 +219,10 @@ def test_conflicts_are_refused_with_a_way_out(tmp_path: Path) -> None:
 
 
 def test_streams_that_do_not_register_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "REGISTER_TIMEOUT_S", 0.2)
-
     async def test(controller: Controller, _: list[TestAgent], address: str) -> None:
+        monkeypatch.setattr(server, "REGISTER_TIMEOUT_S", 0.2)
         async with attached(address, None) as mute:
-            await asyncio.wait_for(mute.ended.wait(), 3.0)
+            await asyncio.wait_for(mute.ended.wait(), 600.0)
         assert controller.find_host(0).attached
 
     with_agents(tmp_path, 1, test)
@@ -253,7 +252,7 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
                 await second.reconciler.settle()
                 assert one.plans == [plan]
                 assert [g.id for g in second.groups.groups()] == [group.id]
-            await until(lambda: not second.look().live, 10.0)
+            await until(lambda: not second.look().live)
             second.notice()
             await second.reconciler.settle()
             assert second.reconciler.epoch == plan.epoch, (
@@ -274,8 +273,9 @@ def test_epochs_go_on_although_the_state_file_is_lost(tmp_path: Path) -> None:
             assert controller.reconciler.epoch == agents[0].plans[-1].epoch
 
     with_agents(tmp_path, 1, test)
+    began = int(time.time())
     first, second = Database(None), Database(None)
-    assert abs(time.time() - first.agent_plan()[0]) < 5
+    assert began <= first.agent_plan()[0] <= time.time() + 1
     assert second.agent_plan()[0] >= first.agent_plan()[0]
 
 
@@ -301,7 +301,7 @@ def test_a_socket_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
         other.listen()
-        with pytest.raises(SocketInUse, match="another process listens on"):
+        with pytest.raises(CannotListen, match="another process listens on"):
             claim_path(path)
         assert path.is_socket()
     claim_path(path)
@@ -320,7 +320,7 @@ def test_agents_that_do_not_come_back_after_a_restart_are_left_out(tmp_path: Pat
         async with running(state, (address,), gone_after_s=1.0) as second:
             record = second.find_host(0)
             assert second.look().live == {0}
-            await until(lambda: not second.look().live, 10.0)
+            await until(lambda: not second.look().live)
             assert not record.attached
 
     asyncio.run(main())
@@ -354,7 +354,7 @@ def test_connections_that_never_speak_are_closed_and_keep_no_agent_out(tmp_path:
         async with running(None, (f"unix:{path}",)):
             silent = [await asyncio.open_unix_connection(path) for _ in range(200)]
             async with attached(f"unix:{path}", "a0") as agent:
-                await until(lambda: agent.host is not None, 60.0)
+                await until(lambda: agent.host is not None)
                 async with asyncio.timeout(server.HANDSHAKE_TIMEOUT_S + 60):
                     for reader, writer in silent:
                         while await reader.read(4096):

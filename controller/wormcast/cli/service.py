@@ -31,7 +31,7 @@ from wormcast.reconcile.chip_ports import read_device_ports
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.port_sources import read_interfaces
-from wormcast.sockets import SocketAccess, listen_at
+from wormcast.sockets import CannotListen, SocketAccess, check_address, listen_at
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
 LOG = logging.getLogger("wormcast")
@@ -132,17 +132,16 @@ async def _until_stopped(controller: Controller, server: _Server, options: Optio
 
 async def _serve_rest(server: _Server, options: Options) -> None:
     sockets = None
-    if options.listen.startswith("unix:"):
-        try:
-            sockets = [listen_at(Path(options.listen.removeprefix("unix:")), options.access)]
-        except OSError as error:
-            raise StartError(f"REST cannot be served on {options.listen}: {error}") from error
     try:
+        if options.listen.startswith("unix:"):
+            sockets = [listen_at(Path(options.listen.removeprefix("unix:")), options.access)]
+        else:
+            check_address(options.listen)
         await server.serve(sockets)
+    except CannotListen as error:
+        raise StartError(f"REST cannot be served on {options.listen}: {error}") from error
     except SystemExit:  # uvicorn's way to say that it cannot bind
-        raise StartError(
-            f"REST cannot be served on {options.listen}: the address is in use or not ours"
-        ) from None
+        raise StartError(f"REST cannot be served on {options.listen}: the system refused it") from None
 
 
 class _Server(uvicorn.Server):

@@ -32,7 +32,7 @@ from wormcast.directory.messages import (
 )
 from wormcast.discovery.hosts import NOBODY, Caller, HostRefused
 from wormcast.network.ids import Epoch, GroupId, HostId
-from wormcast.sockets import SocketAccess, claim_path, owner_alone
+from wormcast.sockets import CannotListen, SocketAccess, check_address, listen_at, owner_alone
 
 LOG = logging.getLogger("wormcast.directory")
 
@@ -221,16 +221,19 @@ class AgentDirectory:
         try:
             if address.startswith("unix:"):
                 path = Path(address.removeprefix("unix:"))
-                claim_path(path)
-                with owner_alone():  # gRPC makes the file here
+                # gRPC makes the file here; it does not say why it cannot, so that is found out first.
+                listen_at(path, access).close()
+                path.unlink()
+                with owner_alone():
                     port = self._server.add_insecure_port(address)
                 access.grant(path)
             else:
+                check_address(address)
                 port = self._server.add_insecure_port(address)
-        except (RuntimeError, OSError) as error:
+        except CannotListen as error:
             raise DirectoryError(f"agents cannot be served on {address}: {error}") from error
-        if port == 0:
-            raise DirectoryError(f"agents cannot be served on {address}: wanted unix:/path or host:port")
+        except (RuntimeError, OSError) as error:
+            raise DirectoryError(f"agents cannot be served on {address}: the system refused it") from error
         return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
 
     async def stop(self) -> None:

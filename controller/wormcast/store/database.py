@@ -26,6 +26,7 @@ from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, Link
+from wormcast.sockets import refusal_of
 from wormcast.store import rows
 from wormcast.store.mark import ACCEPT, StateMark, StoreError, Written, identity, is_same
 from wormcast.store.rows import GATHER_EPOCHS_END, SwitchSpec
@@ -93,6 +94,12 @@ class Database:
     def _open(self, path: Path | None, accept_older: bool) -> None:
         try:
             if path is not None:
+                if path.is_dir():
+                    raise StoreError(
+                        f"state file {path} is a directory; name a file in it, as {path / 'controller.db'}"
+                    )
+                if path.exists() and not path.is_file():
+                    raise StoreError(f"state file {path} is a device or a pipe; name a file")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._mark = StateMark(path)
                 self._mark.check(accept_older)
@@ -108,9 +115,12 @@ class Database:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise StoreError(f"state file {path} is in use by another controller") from error
-            raise StoreError(f"state file {path}: {error}") from error
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"state file {path}: {error}") from error
+            raise StoreError(f"state file {path}: {error}; choose another with --state") from error
+        except sqlite3.Error as error:
+            raise StoreError(f"state file {path}: {error}; choose another with --state") from error
+        except OSError as error:
+            where = "" if error.filename in (None, str(path)) else f"{error.filename}: "
+            raise StoreError(f"state file {path}: {where}{refusal_of(error)}") from error
 
     def _migrate(self) -> None:
         self._sql.execute("BEGIN EXCLUSIVE")

@@ -16,6 +16,9 @@ const BACKLOG: i32 = 128;
 
 const OWNER_ALONE: u32 = 0o600;
 
+/// Longest path of a socket: Linux keeps it in 108 bytes with a zero at the end.
+const PATH_BYTES_MAX: usize = 107;
+
 /// That of the process: who may connect is decided once, for all sockets it makes.
 static MODE: AtomicU32 = AtomicU32::new(OWNER_ALONE);
 
@@ -67,6 +70,11 @@ impl SocketFile {
     /// # Errors
     /// Those of the system; `AddrInUse` if another process listens there.
     pub fn bind(path: &Path) -> io::Result<(UnixListener, Self)> {
+        let length = path.as_os_str().len();
+        if length > PATH_BYTES_MAX {
+            let text = format!("the path has {length} bytes; a Unix socket takes {PATH_BYTES_MAX}");
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
         remove_stale(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;
@@ -98,9 +106,14 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 fn remove_stale(path: &Path) -> io::Result<()> {
-    let found = fs::metadata(path);
-    if !found.is_ok_and(|found| found.file_type().is_socket()) {
+    let Ok(found) = fs::metadata(path) else {
         return Ok(()); // nothing there, or something that binding will complain about
+    };
+    if !found.file_type().is_socket() {
+        return Err(io::Error::new(
+            ErrorKind::AddrInUse,
+            "there is a file or directory that is no socket; name one that is not there yet",
+        ));
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     // One that listens may have more connections waiting than it has room for.
@@ -179,7 +192,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes");
         fs::write(&path, "text").unwrap();
-        assert!(SocketFile::bind(&path).is_err());
+        let error = SocketFile::bind(&path).unwrap_err().to_string();
+        assert!(error.contains("that is no socket"), "{error}");
+        let long = folder.path().join("x".repeat(PATH_BYTES_MAX));
+        let error = SocketFile::bind(&long).unwrap_err().to_string();
+        assert!(error.ends_with("a Unix socket takes 107"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "text");
     }
 
