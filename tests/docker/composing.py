@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "tests" / "packages"), str(ROOT / "tests" / "python")
 
 import clean  # noqa: E402
 
-BASE = f"wormcast-test-base:{clean.suite()}"
+BASE = f"wormcast-test-debian:{clean.suite()}"
 REST_PORT, P4RUNTIME_PORTS = 18080, "15051-15066"
 SECONDS_MAX = 3600.0
 """Only against hanging for ever."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from composing import BASE, SECONDS_MAX, clean, missing
+from composing import BASE, ROOT, SECONDS_MAX, clean, missing
 
-CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+CERTIFICATES = ROOT / "packaging" / "docker" / "certificates"
 NEEDS = missing()
 
 
@@ -49,8 +48,20 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def base(daemon: None, tmp_path_factory: pytest.TempPathFactory) -> str:  # noqa: ARG001
-    """The base image: what `debian:12-slim` is, and this machine's certificates."""
+def trusted() -> Iterator[None]:
+    """Certificates for the build; those of whoever runs this stay."""
+    before = {path: path.read_bytes() for path in CERTIFICATES.glob("*.crt")}
+    subprocess.run([CERTIFICATES.parent / "trust"], check=True)
+    yield
+    for path in CERTIFICATES.glob("*.crt"):
+        path.unlink()
+    for path, certificate in before.items():
+        path.write_bytes(certificate)
+
+
+@pytest.fixture(scope="session")
+def base(daemon: None, trusted: None, tmp_path_factory: pytest.TempPathFactory) -> str:  # noqa: ARG001
+    """The base image: what `debian:12-slim` is. What is built on it trusts what this machine trusts."""
     if subprocess.run(["docker", "image", "inspect", BASE], capture_output=True).returncode == 0:
         return BASE
     more = tmp_path_factory.mktemp("base")
@@ -59,14 +70,7 @@ def base(daemon: None, tmp_path_factory: pytest.TempPathFactory) -> str:  # noqa
     # Packages come from where this machine's do.
     for name in ("sources.list", "sources.list.d"):
         subprocess.run(["cp", "-aL", f"/etc/apt/{name}", f"--target-directory={apt}"], capture_output=True)
-    certificates = more / "usr/local/share/ca-certificates"
-    certificates.mkdir(parents=True)
-    found = re.findall(
-        r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", CERTIFICATES.read_text(), re.DOTALL
-    )
-    for number, text in enumerate(found):
-        (certificates / f"machine-{number}.crt").write_text(text)
-    (more / "Dockerfile").write_text(f"FROM {BASE}-bare\nCOPY etc /etc\nCOPY usr /usr\n")
+    (more / "Dockerfile").write_text(f"FROM {BASE}-bare\nCOPY etc /etc\n")
     system = subprocess.Popen(
         ["tar", "-C", clean.base(), "--exclude=./var/cache/apt/archives/*.deb", "-c", "."],
         stdout=subprocess.PIPE,
