@@ -11,7 +11,7 @@ use support::{Fabric, group, pattern, wait_until};
 use wormcast_agent::client::{Client, ClientError};
 use wormcast_agent_core::api::{AbortReason, ApiError, ErrorCode, GroupSelector, Request};
 
-const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
+const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
 
 fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> ApiError {
     match result {
@@ -119,7 +119,7 @@ fn handles_of_one_connection_mean_nothing_on_another() {
         ErrorCode::Busy
     );
     drop(owner);
-    wait_until("freed", Duration::from_secs(5), || {
+    wait_until("freed", Duration::from_secs(600), || {
         stranger.open_receiver(1_u16, None).is_ok()
     });
 }
@@ -209,7 +209,7 @@ fn connections_and_handles_are_bounded() {
         other => panic!("{other:?}"),
     }
     others.pop();
-    wait_until("room", Duration::from_secs(5), || {
+    wait_until("room", Duration::from_secs(600), || {
         Client::connect(&fabric.agents[0].socket).is_ok()
     });
 }
@@ -238,7 +238,7 @@ fn clients_without_a_hello_keep_others_out_only_for_a_while() {
         assert!(said.contains("no hello within 30 s"), "{said}");
     }
     assert!(greeted.status().is_ok());
-    wait_until("room", Duration::from_secs(5), || {
+    wait_until("room", Duration::from_secs(600), || {
         Client::connect(socket).is_ok()
     });
 }
@@ -272,9 +272,9 @@ fn a_flood_of_tiny_pieces_is_taken_without_pause() {
     }
     assert_eq!(length, Some(20_000));
     // Were the rest of a turn left until something else wakes the agent, this would take
-    // a second for each hundred commands.
+    // a second for each hundred commands: 200 s, where it takes tenths of one.
     assert!(
-        start.elapsed() < Duration::from_secs(10),
+        start.elapsed() < Duration::from_secs(150),
         "{:?}",
         start.elapsed()
     );
@@ -326,7 +326,7 @@ impl Raw {
     fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(5)))
+            .set_read_timeout(Some(Duration::from_secs(600)))
             .unwrap();
         Self { stream }
     }

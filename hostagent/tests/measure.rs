@@ -9,7 +9,7 @@ use support::{Fabric, group, network, pattern};
 use wormcast_agent::client::{Client, Incoming};
 use wormcast_agent_core::api::Notice;
 
-const LIMIT: Option<Duration> = Some(Duration::from_secs(120));
+const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
 const SCHEMES: [&str; 5] = ["repeat", "circuit", "tree", "k-binomial", "switch"];
 
 fn take_messages(client: &mut Client, count: usize) {

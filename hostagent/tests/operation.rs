@@ -13,8 +13,8 @@ use wormcast_agent_core::api::{ErrorCode, Notice};
 use wormcast_wire::HostId;
 use wormcast_wire::worm::{self, Header, Kind};
 
-const LIMIT: Option<Duration> = Some(Duration::from_secs(30));
-const WAIT: Duration = Duration::from_secs(15);
+const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
+const WAIT: Duration = Duration::from_secs(600);
 
 /// Sends `content` from one host to another and checks what arrives.
 fn transfer(fabric: &Fabric, number: u16, from: u16, to: u16, content: &[u8]) {

@@ -8,7 +8,7 @@ use support::{Fabric, group, pattern};
 use wormcast_agent::client::{Client, Incoming};
 use wormcast_agent_core::api::{AbortReason, Notice};
 
-const LIMIT: Option<Duration> = Some(Duration::from_secs(30));
+const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
 
 /// Receives one whole message and says what to answer.
 fn receive(client: &mut Client, answer: impl FnOnce(&mut Client, u32)) -> Vec<u8> {

@@ -100,7 +100,7 @@ impl TestAgent {
     }
 
     pub fn wait_for_plan(&self) {
-        wait_until("plan", Duration::from_secs(10), || {
+        wait_until("plan", Duration::from_secs(600), || {
             Client::connect(&self.socket)
                 .is_ok_and(|client| client.hello["plan_epoch"].as_u64() > Some(0))
         });
