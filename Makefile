@@ -14,7 +14,7 @@ DEMO_ARGS := --switch $(SWITCH) --topology $(TOPOLOGY) \
   $(if $(MTU),--mtu '$(MTU)') $(if $(FABRIC_MTU),--fabric-mtu '$(FABRIC_MTU)') \
   $(if $(SWITCHING),--switching '$(SWITCHING)') $(if $(CUT),--cut $(CUT)) $(if $(SEED),--seed $(SEED))
 
-.PHONY: help demo lab test test-quick build setup onos bench lint fmt clean lock dist docs
+.PHONY: help demo lab test test-quick seeds build setup onos bench lint fmt clean lock dist docs
 
 help: ## list the targets
 	@echo 'Wormcast: reliable multicast on programmable Ethernet.'
@@ -47,6 +47,10 @@ test: build ## every test: Rust, Python, conformance, Mininet end to end
 
 test-quick: build ## the tests that need no network namespaces
 	@setup/test --quick
+
+SEEDS ?= 10000
+seeds: build ## fabrics on virtual time, drawn from SEEDS=10000 seeds that no commit had before
+	@setup/seeds $(SEEDS)
 
 dist: build ## packages in dist/: wheel, .deb, static programs, source distribution
 	@$(PY) packaging/package.py

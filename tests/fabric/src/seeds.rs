@@ -23,6 +23,14 @@ pub fn number(name: &str) -> Option<u64> {
     )
 }
 
+/// The first seed of a run that nobody has asked for another: FRESH_FROM, which no commit had before, or 0.
+///
+/// # Panics
+/// If something else than a number is there.
+pub fn fresh() -> u64 {
+    number("FRESH_FROM").unwrap_or(0)
+}
+
 /// Runs SEED alone and prints its trace; without that, SEEDS (or `usual`) many, the first of which is FROM
 /// (or `from`). `test` is the file of the test, for the command that replays a failure.
 ///

@@ -1,13 +1,13 @@
 //! What is said to have a message has it: see `model`.
 //!
-//! 2,000 seeds unless told, from FRESH_FROM on, which `setup/test` draws from the commit. 10^5 by hand, and one with
-//! its trace:
+//! 2,000 seeds unless told, from FRESH_FROM on, which `setup/test` draws from the commit. 10,000 by
+//! `make seeds`; 10^5, and one with its trace:
 //!
-//!     SEEDS=100000 cargo test --release -p wormcast-fabric-tests --test model
+//!     make seeds SEEDS=100000
 //!     SEED=17 cargo test --release -p wormcast-fabric-tests --test model -- --nocapture
 
 use wormcast_fabric_tests::model::run;
-use wormcast_fabric_tests::seeds::{number, run_seeds};
+use wormcast_fabric_tests::seeds::{fresh, run_seeds};
 use wormcast_fabric_tests::trace::Trace;
 
 /// Seeds unless told.
@@ -15,8 +15,7 @@ const SEEDS: u64 = 2_000;
 
 #[test]
 fn whoever_is_said_to_have_a_message_has_it() {
-    let from = number("FRESH_FROM").unwrap_or(0);
-    run_seeds("model", (from, SEEDS), run);
+    run_seeds("model", (fresh(), SEEDS), run);
 }
 
 #[test]
