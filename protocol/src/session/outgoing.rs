@@ -327,6 +327,7 @@ impl Session {
         }
         self.handle_gathering_timeout(now);
         let patience = self.patience(now);
+        let mut given_up = false;
         for index in 0..self.children.len() {
             let timing = &shared.config.timing;
             let child = &mut self.children[index];
@@ -340,14 +341,21 @@ impl Session {
                 }
             }
             self.gather_repairs(index, now);
-            self.judge_silence(index, shared, now);
-            self.judge_length(index, shared, now);
+            given_up |= self.judge_silence(index, shared, now);
+            given_up |= self.judge_length(index, shared, now);
+        }
+        if given_up {
+            // Not before all children have had their turn: what is stable then may end a choice, and give them others.
+            self.note_stability(shared, now);
+            if let Some(reception) = &mut self.reception {
+                reception.request_ack();
+            }
         }
     }
 
     /// A child silent for long is reported; one silent for longer, no plan having
-    /// come, is given up.
-    fn judge_silence(&mut self, index: usize, shared: &mut Shared, now: Instant) {
+    /// come, is given up. Whether it is.
+    fn judge_silence(&mut self, index: usize, shared: &mut Shared, now: Instant) -> bool {
         let timing = &shared.config.timing;
         let (report_us, exclude_us) = (timing.member_timeout_us, timing.member_exclude_us);
         let (group, origin) = (self.group, self.origin);
@@ -362,17 +370,19 @@ impl Session {
                 silent_ms: silent_us / 1_000,
             });
         }
-        if silent_us >= exclude_us && !child.excluded {
+        let is_over = silent_us >= exclude_us && !child.excluded;
+        if is_over {
             child.too_long = None;
             let reason = *child.reported.get_or_insert(FailReason::Silent);
-            self.give_up(index, (reason, silent_us), shared, now);
+            self.give_up(index, (reason, silent_us), shared);
         }
+        is_over
     }
 
     /// A child that gets nowhere at a packet that was cut for a larger MTU than the plan has now is given
     /// up after as long as a silent one: it may be behind a link that does not carry the packet. It is
-    /// served again when the others have all such packets.
-    fn judge_length(&mut self, index: usize, shared: &mut Shared, now: Instant) {
+    /// served again when the others have all such packets. Whether it is given up now.
+    fn judge_length(&mut self, index: usize, shared: &mut Shared, now: Instant) -> bool {
         let child = &self.children[index];
         let position = child.cumulative();
         let is_long = self.is_too_long(position, shared);
@@ -385,22 +395,24 @@ impl Session {
                 child.too_long = None;
                 child.status_due = true;
             }
-            return;
+            return false;
         }
         if !is_long || child.receiver.is_none() || child.paused_until.is_some() {
             child.too_long = None;
-            return;
+            return false;
         }
         let since = match child.too_long {
             Some((before, since)) if before == position => since,
             _ => now,
         };
         child.too_long = Some((position, since));
-        if now.since_us(since) >= exclude_us {
+        let is_over = now.since_us(since) >= exclude_us;
+        if is_over {
             let silent_us = child.silent_us(now);
             child.reported = Some(FailReason::NoRoute);
-            self.give_up(index, (FailReason::NoRoute, silent_us), shared, now);
+            self.give_up(index, (FailReason::NoRoute, silent_us), shared);
         }
+        is_over
     }
 
     /// Whether a packet is held that the plan's MTU leaves no room for.
@@ -419,7 +431,6 @@ impl Session {
         index: usize,
         (reason, silent_us): (FailReason, u64),
         shared: &mut Shared,
-        now: Instant,
     ) {
         let child = &mut self.children[index];
         child.excluded = true;
@@ -430,10 +441,6 @@ impl Session {
             reason,
             silent_ms: silent_us / 1_000,
         });
-        self.note_stability(shared, now);
-        if let Some(reception) = &mut self.reception {
-            reception.request_ack();
-        }
     }
 
     /// When [`Session::handle_timeout`] or a poll has something to do.
