@@ -27,6 +27,15 @@ impl Structures for Tree {
     }
 }
 
+/// A plan in which the origin has no place.
+struct WithoutOrigin;
+
+impl Structures for WithoutOrigin {
+    fn role(&self, _origin: HostId, _choice: u8) -> Option<Role> {
+        None
+    }
+}
+
 /// A seeded sequence (Vigna's splitmix64).
 struct Draws(u64);
 
@@ -65,6 +74,8 @@ struct Net {
     mute: Option<(HostId, HostId)>,
     /// It reads nothing.
     rests: Option<HostId>,
+    /// Frames to it are kept here.
+    kept: Option<(HostId, Vec<Vec<u8>>)>,
     outcomes: Outcomes,
     lost: Vec<(HostId, LossReason)>,
 }
@@ -87,6 +98,7 @@ impl Net {
             dead: BTreeSet::new(),
             mute: None,
             rests: None,
+            kept: None,
             outcomes: Outcomes::new(),
             lost: Vec::new(),
         }
@@ -159,6 +171,9 @@ impl Net {
             let is_dead = self.dead.contains(&to) || self.dead.contains(&host);
             if is_dead || self.mute == Some((host, to)) {
                 continue;
+            }
+            if let Some((_, kept)) = self.kept.as_mut().filter(|kept| kept.0 == to) {
+                kept.push(frame.clone());
             }
             if self.draws.below(1_000) < self.lost_of_thousand {
                 continue;
@@ -455,6 +470,76 @@ fn who_has_begun_a_message_learns_that_its_origin_has_forgotten_it() {
         net.run(1, &none);
         expect_exact(&net, &none);
     }
+}
+
+/// The origin has not heard yet that it is no member, and counts on those of the plan before.
+#[test]
+fn a_member_for_which_the_origin_is_gone_does_not_answer_for_those_below() {
+    let mut net = Net::new(&shapes(2)[0]);
+    let lacks = |host: HostId, _| (host.0 == 1).then_some(FailReason::Cancelled);
+    net.rests = Some(HostId(2));
+    net.write(&[0], true);
+    (0..100).for_each(|_| net.step(&lacks));
+    let plan = GroupPlan {
+        id: GROUP,
+        epoch: 2,
+        choices: Choice::only(Replication::Hosts),
+        members: [HostId(1), HostId(2)].into(),
+        mtu: None,
+        structures: Arc::new(WithoutOrigin),
+        tells_begun: false,
+        gathered: None,
+    };
+    let (now, member) = (net.now, net.engines.get_mut(&HostId(1)));
+    let applied = member.map(|engine| engine.set_group(plan, now));
+    assert_eq!(applied, Some(Ok(())));
+    (0..30_000).for_each(|_| net.step(&lacks));
+    assert_eq!(net.outcomes, Outcomes::new());
+}
+
+/// Not even what it gave up, though not all know that.
+#[test]
+fn nothing_is_read_twice_when_an_earlier_life_of_its_origin_comes_late() {
+    let mut net = Net::new(&shapes(2)[0]);
+    let read = std::cell::RefCell::new(Vec::new());
+    let lacks = |host: HostId, message: u8| {
+        read.borrow_mut().push((host.0, message));
+        (host.0 == 2 && message == 1).then_some(FailReason::Cancelled)
+    };
+    net.kept = Some((HostId(2), Vec::new()));
+    net.mute = Some((HostId(1), ORIGIN));
+    (0..3).for_each(|message| net.write(&[message], true));
+    (0..100).for_each(|_| net.step(&lacks));
+    let (_, early) = net.kept.take().expect("frames");
+    net.mute = None;
+    net.restart_origin();
+    net.write(&[3], true);
+    net.run(1, &lacks);
+    let all = vec![
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (2, 0),
+        (2, 1),
+        (2, 2),
+        (2, 3),
+    ];
+    let sorted = || {
+        let mut sorted = read.borrow().clone();
+        sorted.sort_unstable();
+        sorted
+    };
+    assert_eq!(sorted(), all);
+    for _ in 0..90_000 {
+        let now = net.now;
+        for frame in &early {
+            let engine = net.engines.get_mut(&HostId(2)).expect("a member");
+            let _ = engine.handle_frame(frame, now);
+        }
+        net.step(&lacks);
+    }
+    assert_eq!(sorted(), all);
 }
 
 /// It is asked, but nobody takes its silence for the end.

@@ -51,8 +51,10 @@ impl Child {
     /// Whether the child owes an answer. `end` is what this host has in order.
     /// Everything before `known` is confirmed by all.
     pub fn set_owing(&mut self, end: u64, known: u64, now: Instant) -> bool {
-        let owes =
-            self.is_behind || self.stable.max(known) < end || self.next() > self.cumulative();
+        // One that was given up for its silence is asked until it speaks itself: what comes next is not refused by it.
+        let is_silent = self.excluded && self.too_long.is_none();
+        let lacks = self.stable.max(known) < end || self.next() > self.cumulative();
+        let owes = self.is_behind || is_silent || lacks;
         if !owes {
             self.owed_since = None;
             self.probes = 0;

@@ -4,7 +4,7 @@ use super::{Engine, SessionKey};
 use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::LossReason;
 use crate::reject::Reject;
-use crate::session::{Judgement, Session, Stream};
+use crate::session::{Judgement, Missed, Session, Stream};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 use wormcast_wire::pdu::Common;
@@ -13,12 +13,14 @@ use wormcast_wire::{GroupId, HostId, Seq};
 /// Past streams of which it is known how far they were read, at most. What comes late of another may be read twice.
 const PAST_MAX: usize = 16_384;
 
-/// Streams that this host has had a part in, by their lives: the first packet that it has not taken.
+/// Streams that this host has had a part in, by their lives: the first packet that it has not taken, and what it missed
+/// of those before.
 #[derive(Default)]
-pub(super) struct Past(BTreeMap<(SessionKey, u32), Seq>);
+pub(super) struct Past(BTreeMap<(SessionKey, u32), (Seq, Missed)>);
 
 impl Past {
     fn note(&mut self, key: SessionKey, session: &Session) {
+        // Of one that has not shown where it begins, what was known before stays.
         let Some(taken) = session.taken() else {
             return;
         };
@@ -31,9 +33,10 @@ impl Past {
     /// Up to where the stream was taken in that life: nothing of it is read a second time. Nobody takes more than a
     /// window beyond what is stable. What seems to be is so old that numbers have begun anew since, and would have
     /// messages thrown away that were never read.
-    fn take(&mut self, key: SessionKey, life: u32, stable: Seq) -> Option<Seq> {
-        let taken = self.0.remove(&(key, life))?;
-        (taken.0.wrapping_sub(stable.0) <= WINDOW_PACKETS_MAX).then_some(taken)
+    fn of(&self, key: SessionKey, life: u32, stable: Seq) -> Option<(Seq, Missed)> {
+        let (taken, missed) = self.0.get(&(key, life))?;
+        let is_near = taken.0.wrapping_sub(stable.0) <= WINDOW_PACKETS_MAX;
+        is_near.then(|| (*taken, missed.clone()))
     }
 
     /// This host is a member no longer: the origin counts it as removed, and what comes when it is back begins anew.
@@ -95,8 +98,8 @@ impl Engine {
             return Err(Reject::NotParent);
         }
         if let Some(mut old) = self.sessions.remove(&key) {
-            // What it knows of failures goes with it. If this life comes back, members below say theirs again, and this
-            // host takes what it had not taken or says that it is too late.
+            // What it knows of failures below goes with it: if this life comes back, members say theirs again. Its own
+            // stay, and it takes what it had not taken or says that it is too late.
             self.past.note(key, &old);
             old.break_off(LossReason::OriginRestarted, &mut self.shared);
             old.release_all(&mut self.shared);
@@ -114,7 +117,7 @@ impl Engine {
             choice,
         };
         let mut session = Session::new_member(plan, stream, role, identity, timing, now);
-        if let Some(taken) = self.past.take(key, common.stream, stable) {
+        if let Some(taken) = self.past.of(key, common.stream, stable) {
             session.note_taken(taken);
         }
         self.sessions.insert(key, session);
@@ -153,8 +156,11 @@ mod tests {
     fn what_was_taken_before_numbers_began_anew_is_not_believed() {
         let key = (GroupId(3), HostId(1));
         let believed = |taken: u32, stable: u32| {
-            let mut past = Past(BTreeMap::from([((key, 7), Seq(taken))]));
-            past.take(key, 7, Seq(stable)).is_some()
+            let past = Past(BTreeMap::from([(
+                (key, 7),
+                (Seq(taken), Missed::default()),
+            )]));
+            past.of(key, 7, Seq(stable)).is_some()
         };
         assert!(believed(5, u32::MAX - 10) && believed(5, 5));
         assert!(!believed(5, 5 + (1 << 31)) && !believed(5, 6));

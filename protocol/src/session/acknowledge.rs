@@ -47,7 +47,8 @@ impl Session {
         }
         let reception = self.reception.as_mut()?;
         let to = match reception.is_for_origin() {
-            true => Some(self.origin),
+            // Without a place it knows nothing of who was below, and the origin may still count on what it says of them.
+            true => Some(self.origin).filter(|_| !self.detached),
             false => self.parent,
         };
         let ack = Ack {

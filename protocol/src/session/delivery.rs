@@ -1,7 +1,7 @@
 //! Reading at a member.
 
 use super::Session;
-use super::reception::Reception;
+use super::reception::{Missed, Reception};
 use super::shared::Shared;
 use crate::event::{Arrived, Event, LossReason, MessageArrival, Read, UseError};
 use crate::time::Instant;
@@ -123,11 +123,12 @@ impl Session {
         }
     }
 
-    /// The first packet that has not been taken here; none if this member lacks something before it and not all know, or
-    /// if nothing has shown yet that the stream begins where it seemed to.
-    pub fn taken(&self) -> Option<Seq> {
+    /// The first packet that has not been taken here, and what is missed of those before; none if nothing has shown yet
+    /// that the stream begins where it seemed to.
+    pub fn taken(&self) -> Option<(Seq, Missed)> {
         let reception = self.reception.as_ref().filter(|_| self.proven)?;
-        (!reception.misses_any()).then(|| Seq::of(reception.consumed()))
+        let taken = Seq::of(reception.consumed());
+        Some((taken, reception.all_missed().clone()))
     }
 
     /// See [`crate::Engine::message_arrival`].
@@ -141,11 +142,11 @@ impl Session {
         reception.is_some_and(Reception::misses_any)
     }
 
-    /// Everything before was taken here, in the same life of the stream.
-    pub fn note_taken(&mut self, taken: Seq) {
+    /// Everything before was taken here, but for what was missed, in the same life of the stream.
+    pub fn note_taken(&mut self, (taken, missed): (Seq, Missed)) {
         let taken = taken.expand(self.cumulative);
         if let Some(reception) = &mut self.reception {
-            reception.note_taken(taken);
+            reception.note_taken(taken, missed.moved_to(self.cumulative));
         }
     }
 

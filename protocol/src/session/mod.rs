@@ -29,6 +29,7 @@ use gathering::{Gathering, Heard};
 use incoming::Said;
 pub(crate) use incoming::{Arrival, Judgement};
 pub use lag::{Behind, ChildLag, StreamLag};
+pub(crate) use reception::Missed;
 use reception::Reception;
 use returned::Returned;
 pub use sending::Progress;

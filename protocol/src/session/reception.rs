@@ -10,7 +10,7 @@ use core::cmp::Ordering;
 use std::collections::VecDeque;
 use wormcast_wire::ack::{Echo, FAILED_MAX};
 use wormcast_wire::pdu::Nack;
-use wormcast_wire::{FailReason, HostId};
+use wormcast_wire::{FailReason, HostId, Seq};
 
 /// What happens to packets that come in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,25 @@ enum Discard {
 }
 
 /// Messages this member does not have, to be reported until all know.
-#[derive(Debug, Default)]
-struct Missed {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Missed {
     /// Those given up here: the first packet of each that this member has not confirmed, ascending; so no ACK before
     /// has said that more is. They are of the window, so there are no more than it has packets.
     given_up: VecDeque<(u64, FailReason)>,
     /// It has nothing of what begins before; and whether more packets may be thrown away, since no message has begun.
     late: Option<(u64, bool)>,
+}
+
+impl Missed {
+    /// The same in a new memory of the stream, whose positions are near `near`.
+    pub fn moved_to(mut self, near: u64) -> Missed {
+        let moved = |at: u64| Seq::of(at).expand(near);
+        for (at, _) in &mut self.given_up {
+            *at = moved(*at);
+        }
+        self.late = self.late.map(|(at, _)| (moved(at), false));
+        self
+    }
 }
 
 /// Messages given up that are looked at for an ACK: more than it lists, so that the next one is known.
@@ -265,10 +277,16 @@ impl Reception {
         self.ack_due = true;
     }
 
-    /// Everything before was read and confirmed by an earlier memory of the stream: if it comes again it is passed on
-    /// and not read.
-    pub fn note_taken(&mut self, taken: u64) {
+    /// Everything before was read by an earlier memory of the stream, and confirmed but for what it missed: if it comes
+    /// again it is passed on and not read.
+    pub fn note_taken(&mut self, taken: u64, missed: Missed) {
         self.taken = self.taken.max(taken);
+        self.missed = missed;
+    }
+
+    /// What this member does not have.
+    pub fn all_missed(&self) -> &Missed {
+        &self.missed
     }
 
     /// Throws away what nobody will read; true if anything can be read now.

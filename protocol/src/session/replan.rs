@@ -148,6 +148,8 @@ impl Session {
         let Some(reception) = &mut self.reception else {
             return;
         };
+        // Nobody is asked what is stable.
+        reception.note_settled();
         let mut end = reception.consumed();
         for position in reception.consumed()..self.cumulative {
             if self.store.get(position).is_some_and(|packet| packet.last) {
