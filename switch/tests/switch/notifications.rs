@@ -358,7 +358,7 @@ fn an_address_that_was_asked_for_and_cannot_be_had_is_an_error() {
         ),
         (
             format!("ipc://{}/notes", directory.path().display()),
-            "Address already in use",
+            "there is a file or directory that is no socket",
         ),
         ("inproc://here".to_owned(), "ipc://PATH"),
     ] {
