@@ -214,6 +214,25 @@ fn connections_and_handles_are_bounded() {
     });
 }
 
+/// No message of it will end and make room.
+#[test]
+fn a_receiver_without_a_handle_left_holds_nobody_up() {
+    let Some(fabric) = fabric() else { return };
+    let mut full = fabric.client(1);
+    full.open_receiver(1_u16, None).unwrap();
+    for _ in 1..32 {
+        full.open_sender(1_u16).unwrap();
+    }
+    let mut client = fabric.client(0);
+    let sender = client.open_sender(1_u16).unwrap().handle;
+    client.write(sender, b"for nobody").unwrap();
+    let message = client.end_message(sender).unwrap();
+    let stable = client
+        .wait_stable(sender, message, Some(Duration::from_secs(60)))
+        .unwrap();
+    assert_eq!((stable.delivered, stable.failed), (0, 1), "{stable:?}");
+}
+
 #[test]
 fn clients_without_a_hello_keep_others_out_only_for_a_while() {
     let Some(fabric) = fabric() else { return };

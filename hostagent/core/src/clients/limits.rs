@@ -5,7 +5,7 @@ pub const CONNECTIONS_MAX: usize = 32;
 /// Time a connection has for its hello. Longer: it is told so and closed.
 pub const HELLO_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// Senders, receivers and arriving messages of one connection. More: opening is refused;
-/// an arriving message waits.
+/// an arriving message waits for another to go; if none arrives it is as where nobody receives.
 pub const HANDLES_MAX: usize = 32;
 /// Requests of one connection without an answer yet. More: its frames wait.
 pub const REQUESTS_MAX: usize = 64;

@@ -7,7 +7,7 @@ use crate::clients::limits::{
     MESSAGE_WINDOW_BYTES, READ_BYTES_MAX, READ_INTERVAL_US, UNCLAIMED_FIRST_US,
     UNCLAIMED_INTERVAL_US,
 };
-use crate::clients::{Connections, GroupTable};
+use crate::clients::{Connection, Connections, GroupTable};
 use crate::clients::{Key, Outbound};
 use bytes::Bytes;
 use wormcast_protocol::{Engine, Instant, Read};
@@ -98,7 +98,13 @@ impl Receiving {
         let receiver = self.receivers.iter().find(|(_, receiver)| {
             receiver.group == group && receiver.origin.is_none_or(|wanted| wanted == origin)
         });
-        let Some((&receiver, _)) = receiver else {
+        let arrives = |to| self.messages.keys().any(|other| other.connection == to);
+        let receiver = receiver.map(|(&receiver, _)| receiver).filter(|key| {
+            // One that has as many senders and receivers open as it may takes nothing, and no message of it will go.
+            let owner = connections.open.get(&key.connection);
+            owner.is_some_and(Connection::has_room) || arrives(key.connection)
+        });
+        let Some(receiver) = receiver else {
             let planned = groups.and_then(|groups| groups.get(&group));
             if planned.is_some_and(|planned| planned.sink) {
                 return self.sink_stream(engine, key, now);
@@ -129,6 +135,7 @@ impl Receiving {
             self.discard_stream(engine, key, now);
             return None;
         };
+        (stream.unclaimed_since, stream.unclaimed_due) = (None, None);
         self.read_stream(engine, connections, key, receiver, now)
     }
 
@@ -232,6 +239,7 @@ impl Receiving {
                 return None;
             }
             if stream.message.is_none() {
+                // Its numbers are used up: the origin learns that this member does not take it.
                 let Ok(number) = connection.open_handle() else {
                     stream.readable = false;
                     let _ = engine.abort(group, origin, FailReason::Cancelled, now);
