@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -107,7 +108,14 @@ def batch(tool: str, commands: Iterable[str], *, force: bool = False) -> None:
     argv = [tool, *(["-force"] if force else []), "-batch", "-"]
     done = subprocess.run(argv, input="".join(f"{c}\n" for c in commands), capture_output=True, text=True)
     if done.returncode != 0 and not force:
+        _interrupted(done.returncode)
         raise WiringError(f"{tool}: {done.stderr.strip()}")
+
+
+def _interrupted(code: int) -> None:
+    """Ctrl-C ends a command too, and before this process may hear of it: that is no fault of the command."""
+    if code in (-signal.SIGINT, 128 + signal.SIGINT):
+        raise KeyboardInterrupt
 
 
 def in_parallel(commands: Sequence[str]) -> None:
@@ -126,6 +134,7 @@ def in_parallel(commands: Sequence[str]) -> None:
     said = [(process.communicate()[1].strip(), process.returncode) for process in running]
     for text, code in said:
         if code != 0:
+            _interrupted(code)
             raise WiringError(text or f"a shell ended with {code}")
 
 
