@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use wormcast_wire::pdu::Common;
 use wormcast_wire::{GroupId, HostId, Seq};
 
-/// Past streams of which it is known how far they were read, at most. What comes late of another may be read twice.
+/// Past streams of which it is known how far they were read, at most. What comes late of another may be read twice; what
+/// was missed of it comes then too, or is said to have come too late.
 const PAST_MAX: usize = 16_384;
 
 /// Streams that this host has had a part in, by their lives: the first packet that it has not taken, and what it missed

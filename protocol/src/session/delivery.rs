@@ -128,7 +128,7 @@ impl Session {
     pub fn taken(&self) -> Option<(Seq, Missed)> {
         let reception = self.reception.as_ref().filter(|_| self.proven)?;
         let taken = Seq::of(reception.consumed());
-        Some((taken, reception.all_missed().clone()))
+        Some((taken, reception.remember_missed()))
     }
 
     /// See [`crate::Engine::message_arrival`].

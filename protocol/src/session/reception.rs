@@ -33,6 +33,10 @@ pub(crate) struct Missed {
     late: Option<(u64, bool)>,
 }
 
+/// Messages given up that are remembered of a stream that is forgotten, at most. If they are more, this member says that
+/// it has none before: of some too much, of none too little.
+const REMEMBERED_MAX: usize = 16;
+
 impl Missed {
     /// The same in a new memory of the stream, whose positions are near `near`.
     pub fn moved_to(mut self, near: u64) -> Missed {
@@ -284,9 +288,14 @@ impl Reception {
         self.missed = missed;
     }
 
-    /// What this member does not have.
-    pub fn all_missed(&self) -> &Missed {
-        &self.missed
+    /// What to remember of it when the stream is forgotten.
+    pub fn remember_missed(&self) -> Missed {
+        let mut missed = self.missed.clone();
+        if missed.given_up.len() > REMEMBERED_MAX {
+            missed.given_up.clear();
+            missed.late = Some((self.consumed, false));
+        }
+        missed
     }
 
     /// Throws away what nobody will read; true if anything can be read now.

@@ -5,6 +5,9 @@ use crate::crowd::{Fate, Ident, Outcome, Sent, Taken};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+/// What a receiver is told of a message that its origin has forgotten.
+const FORGOTTEN: &str = "its origin restarted";
+
 /// Where a message stands among those of its origin: the life of the stream, and the number there.
 type Place = (u32, u64);
 
@@ -405,8 +408,8 @@ fn judge_taken(notes: &Notes<'_>, host: &Host<'_>) {
         if seen.contains(&(taken.life, key(&ident))) {
             fail("given twice");
         }
-        if matches!(taken.fate, Fate::Lost(_)) {
-            // Its origin forgot it. A host that has it all the same may pass it on from its beginning.
+        if matches!(&taken.fate, Fate::Lost(reason) if reason == FORGOTTEN) {
+            // A host that has it all the same may pass it on from its beginning.
             continue;
         }
         seen.insert((taken.life, key(&ident)));

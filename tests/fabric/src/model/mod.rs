@@ -5,8 +5,8 @@
 //!
 //! 1. A member that is said to have a message (`wait_stable`, `message_state`): its receiver confirmed exactly that
 //!    message, whole, before. Each message says in its content which it is.
-//! 2. Nobody is given a message twice, mixed with another, out of the order of its origin, or whole though it was
-//!    cancelled; members of an ordered group see one order.
+//! 2. Nobody is given a message twice, unless its origin forgot it the first time; none comes mixed with another, out of
+//!    the order of its origin, or whole though it was cancelled; members of an ordered group see one order.
 //! 3. Who has begun a message sees its end, or is told that it is lost, once nothing befalls any more.
 //! 4. Every message that was ended has an outcome then. It names each member.
 //! 5. A member is not said to lack a message for no reason: one that was there all the time, and silent for no longer
