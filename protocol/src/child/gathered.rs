@@ -54,9 +54,13 @@ impl Child {
         acked
     }
 
-    /// Another plan, or another stream: what was gathered counts no more, and may be believed again.
+    /// Another plan: what is gathered may be believed again. How far it was believed stays, for a child that says less
+    /// has still to be believed.
     pub fn forget_gathered(&mut self) {
-        self.gathered = Gathered::default();
+        self.gathered = Gathered {
+            until: self.gathered.until,
+            ..Gathered::default()
+        };
     }
 
     /// The child itself says that it holds everything before `cumulative`. If that is less than gathered ACKs said, and still
