@@ -450,3 +450,48 @@ fn a_child_that_is_ahead_is_asked_what_is_stable() {
     }
     assert!(asked, "the child is asked");
 }
+
+/// Where more runs are here than an ACK holds, a sender would else not learn of one far up, and send it again for ever.
+#[test]
+fn what_comes_again_is_acknowledged_however_many_runs_are_here() {
+    let mut member = engine(MEMBER);
+    let common = Common {
+        group: GROUP,
+        origin: ORIGIN,
+        stream: STREAM,
+    };
+    let mut first_range = |position: u32, at_us: u64| {
+        let now = Instant::from_micros(at_us);
+        let body = Body::Data(Data {
+            seq: Seq(1_000 + position),
+            stable_offset: position as u16,
+            tx_time: 0,
+            first: false,
+            last: false,
+            cancel: false,
+            class: BufferClass::One,
+            ack_now: true,
+            choice: 0,
+            payload: &[7; 100],
+        });
+        let taken = member.handle_frame(&frame(PARENT, &common, &body), now);
+        assert_eq!(taken, Ok(()));
+        let mut buf = [0; 2_000];
+        let mut first = None;
+        while let Some(sent) = member.poll_transmit(now, &mut buf) {
+            let worm = worm::decode(&buf[..sent.length]).expect("a worm");
+            let pdu = pdu::decode(MEMBER, worm.payload).expect("a PDU");
+            if let Body::Ack(ack) = &pdu.body {
+                first = ack.ranges().next();
+            }
+        }
+        first.map(|range| range.start.0 - 1_000)
+    };
+    // Every other one, from the second on.
+    for run in 0..80 {
+        let position = 2 * run + 1;
+        let said = first_range(position, 2_000 + u64::from(run));
+        assert_eq!(said, Some(position));
+    }
+    assert_eq!(first_range(101, 3_000), Some(101));
+}

@@ -410,7 +410,10 @@ impl Agent {
             let (applications, mut serving) = self.serving(now);
             self.applications_due = applications.pump(&mut serving);
             send(self);
-            self.take_events(now);
+            // What the applications did may have news for them, as of a message that breaks off and the next one behind it.
+            if self.take_events(now) {
+                self.applications_due = Some(now);
+            }
         }
     }
 

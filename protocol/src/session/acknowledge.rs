@@ -74,7 +74,7 @@ impl Session {
         shared.encode_to(buf, to?, BufferClass::One, &common, &Body::Ack(ack))
     }
 
-    /// The run that grew last, then the lowest ones: those a sender acts on first. `most` of them.
+    /// The run of the packet that came last, then the lowest ones: those a sender acts on first. `most` of them.
     fn received_runs(&self, most: usize) -> Vec<SeqRange> {
         let range = |(start, end): (u64, u64)| SeqRange {
             start: Seq::of(start.max(self.cumulative)),

@@ -183,6 +183,8 @@ impl Session {
         if position < self.cumulative || self.store.has(position) {
             reception.duplicates = reception.duplicates.wrapping_add(1);
             self.statistics.duplicates_received += 1;
+            // Who sends it again may not know of the run that it is in, where not all fit into an ACK.
+            reception.recent = Some(position);
             reception.note_arrival(data.ack_now, every, delay_us, now);
             return Ok(());
         }

@@ -131,7 +131,7 @@ pub(crate) struct Reception {
     pub readable_told: bool,
     /// The application has been told that another message has begun to arrive.
     pub begun_told: bool,
-    /// The run that grew last, told first.
+    /// The packet that came last. The run in which it is is told first.
     pub recent: Option<u64>,
 }
 
