@@ -207,7 +207,13 @@ pub struct Arrived {
     pub next: Seq,
     /// All members hold, and have read, everything before, as far as this host knows.
     pub stable: Seq,
+    /// Another one where packets before were passed over at this host. What is read while it stays is without a gap.
+    pub unbroken: Unbroken,
 }
+
+/// A part of a stream without a gap at this host: the memory of the stream in which it began, and which of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unbroken(pub u32, pub u32);
 
 /// When the packets came of a message that is being read, as far as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,8 @@ pub use engine::{
     Way,
 };
 pub use event::{
-    Arrived, Event, LossReason, MemberState, MessageArrival, Read, Transmit, Unclaimed, UseError,
+    Arrived, Event, LossReason, MemberState, MessageArrival, Read, Transmit, Unbroken, Unclaimed,
+    UseError,
 };
 pub use plan::{ChildRole, Choice, Copies, Edge, Gathered, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;

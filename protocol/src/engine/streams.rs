@@ -2,7 +2,7 @@
 
 use super::{Engine, SessionKey};
 use crate::config::{Timing, WINDOW_PACKETS_MAX};
-use crate::event::LossReason;
+use crate::event::{LossReason, Unbroken};
 use crate::reject::Reject;
 use crate::session::{Judgement, Missed, Session, Stream};
 use crate::time::Instant;
@@ -15,11 +15,11 @@ use wormcast_wire::{GroupId, HostId, Seq};
 /// was missed of it comes then too, or is said to have come too late.
 const PAST_MAX: usize = 16_384;
 
-/// Streams that this host has had a part in, by their lives: the first packet that it has not taken, and what it missed
-/// of those before.
+/// Streams that this host has had a part in, by their lives: the first packet that it has not taken, what it missed
+/// of those before, and since when there was no gap.
 #[derive(Default)]
 pub(super) struct Past {
-    taken: BTreeMap<(SessionKey, u32), (Seq, Missed)>,
+    taken: BTreeMap<(SessionKey, u32), (Seq, Missed, Unbroken)>,
     /// Streams of which an earlier life than one of those is said to be.
     back: BTreeMap<SessionKey, Back>,
 }
@@ -89,10 +89,10 @@ impl Past {
     /// Up to where the stream was taken in that life: nothing of it is read a second time. Nobody takes more than a
     /// window beyond what is stable. What seems to be is so old that numbers have begun anew since, and would have
     /// messages thrown away that were never read.
-    fn of(&self, key: SessionKey, life: u32, stable: Seq) -> Option<(Seq, Missed)> {
-        let (taken, missed) = self.taken.get(&(key, life))?;
+    fn of(&self, key: SessionKey, life: u32, stable: Seq) -> Option<(Seq, Missed, Unbroken)> {
+        let (taken, missed, unbroken) = self.taken.get(&(key, life))?;
         let is_near = taken.0.wrapping_sub(stable.0) <= WINDOW_PACKETS_MAX;
-        is_near.then(|| (*taken, missed.clone()))
+        is_near.then(|| (*taken, missed.clone(), *unbroken))
     }
 
     /// This host is a member no longer: the origin counts it as removed, and what comes when it is back begins anew.
@@ -217,7 +217,7 @@ mod tests {
     fn what_was_taken_before_numbers_began_anew_is_not_believed() {
         let key = (GroupId(3), HostId(1));
         let believed = |taken: u32, stable: u32| {
-            let taken = (Seq(taken), Missed::default());
+            let taken = (Seq(taken), Missed::default(), Unbroken(1, 0));
             let past = Past {
                 taken: BTreeMap::from([((key, 7), taken)]),
                 ..Past::default()
@@ -233,7 +233,8 @@ mod tests {
         let key = (GroupId(3), HostId(1));
         let timing = Timing::default();
         let mut past = Past::default();
-        past.taken.insert((key, 9), (Seq(5), Missed::default()));
+        past.taken
+            .insert((key, 9), (Seq(5), Missed::default(), Unbroken(1, 0)));
         let mut judge = |life, at_us| past.judge(key, life, &timing, Instant::from_micros(at_us));
         let long_us = unproven::proven_back_us(&timing);
         let stale = Err(Reject::StaleIncarnation);

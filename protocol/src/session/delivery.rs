@@ -3,7 +3,7 @@
 use super::Session;
 use super::reception::{Missed, Reception};
 use super::shared::Shared;
-use crate::event::{Arrived, Event, LossReason, MessageArrival, Read, UseError};
+use crate::event::{Arrived, Event, LossReason, MessageArrival, Read, Unbroken, UseError};
 use crate::time::Instant;
 use wormcast_wire::{FailReason, Seq};
 
@@ -120,15 +120,22 @@ impl Session {
             stream: self.stream,
             next: Seq::of(next),
             stable: Seq::of(self.stable),
+            unbroken: self.unbroken(),
         }
     }
 
-    /// The first packet that has not been taken here, and what is missed of those before; none if nothing has shown yet
+    /// Which part of the stream without a gap is being read.
+    fn unbroken(&self) -> Unbroken {
+        let reception = self.reception.as_ref();
+        reception.map_or(Unbroken::default(), |reception| reception.unbroken)
+    }
+
+    /// The first packet that has not been taken here, what is missed of those before, and since when no gap was; none if nothing has shown yet
     /// that the stream begins where it seemed to.
-    pub fn taken(&self) -> Option<(Seq, Missed)> {
+    pub fn taken(&self) -> Option<(Seq, Missed, Unbroken)> {
         let reception = self.reception.as_ref().filter(|_| self.proven)?;
         let taken = Seq::of(reception.consumed());
-        Some((taken, reception.remember_missed()))
+        Some((taken, reception.remember_missed(), reception.unbroken))
     }
 
     /// See [`crate::Engine::message_arrival`].
@@ -143,10 +150,11 @@ impl Session {
     }
 
     /// Everything before was taken here, but for what was missed, in the same life of the stream.
-    pub fn note_taken(&mut self, (taken, missed): (Seq, Missed)) {
+    pub fn note_taken(&mut self, (taken, missed, unbroken): (Seq, Missed, Unbroken)) {
         let taken = taken.expand(self.cumulative);
         if let Some(reception) = &mut self.reception {
             reception.note_taken(taken, missed.moved_to(self.cumulative));
+            reception.unbroken = unbroken;
         }
     }
 

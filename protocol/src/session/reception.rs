@@ -1,7 +1,7 @@
 //! The receiving side at a member: delivery in order, message boundaries,
 //! confirmation, and when to acknowledge.
 
-use crate::event::MessageArrival;
+use crate::event::{MessageArrival, Unbroken};
 use crate::failure::Failure;
 use crate::time::Instant;
 use crate::window::path::Queueing;
@@ -81,6 +81,8 @@ pub(crate) struct Reception {
     /// Which memory of the stream this is; a parent tells by it that it was lost.
     pub identity: u32,
     consumed: u64,
+    /// What is read now has no gap since this began.
+    pub unbroken: Unbroken,
     /// What comes again before this has been taken by an earlier memory of the stream.
     taken: u64,
     pub read_offset: usize,
@@ -140,6 +142,7 @@ impl Reception {
         Reception {
             identity,
             consumed: start,
+            unbroken: Unbroken(identity, 0),
             taken: start,
             read_offset: 0,
             awaiting_confirm: false,
@@ -330,6 +333,7 @@ impl Reception {
     /// A late start: nothing before `consumed` was delivered that is not known to be stable.
     fn note_late(&mut self) {
         self.missed.late = Some((self.consumed, true));
+        self.unbroken.1 = self.unbroken.1.wrapping_add(1);
     }
 
     /// The group went on without this host: nothing before `position` will come.

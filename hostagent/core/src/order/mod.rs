@@ -9,7 +9,7 @@
 //! Pure: who has what of which stream is asked of a [`Streams`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wormcast_protocol::Instant;
+use wormcast_protocol::{Instant, Unbroken};
 use wormcast_wire::order::{OrderMessage, Run};
 use wormcast_wire::{HostId, Seq};
 
@@ -42,6 +42,8 @@ pub struct StreamState {
     pub next: Seq,
     /// All members have begun to read what begins before.
     pub stable: Seq,
+    /// Another one where this host has passed something over.
+    pub unbroken: Unbroken,
 }
 
 /// Whether it is the turn of a message.
@@ -53,6 +55,8 @@ pub enum Turn {
     Later,
     /// Nothing is known of its place.
     Unknown,
+    /// It may come before what has been read here. This member goes without it.
+    Never,
 }
 
 /// What this host has of the streams of a group.
@@ -92,6 +96,9 @@ struct Leading {
     asked: BTreeMap<HostId, (u32, Instant)>,
 }
 
+/// A sequencer, and in which part of its stream something was taken.
+type Follows = (HostId, Option<(u32, Unbroken)>);
+
 /// One ordered group as one member knows it.
 #[derive(Debug)]
 pub struct Order {
@@ -106,6 +113,13 @@ pub struct Order {
     live: VecDeque<Run>,
     /// Of them, those that are done here.
     done: usize,
+    /// Since a snapshot all that was said has been taken: of whom, in which life of its stream and part without a gap.
+    /// Else something may be missing, and what is said after it must not come before it.
+    follows: Option<Follows>,
+    /// A message of the sequencer has been read since, and what is missing may come before it.
+    read_ahead: bool,
+    /// Where those end that may come before what was read ahead, by origin and life of the stream.
+    barred: BTreeMap<HostId, (u32, Seq)>,
     /// Where messages begin that have not been read here.
     read: BTreeMap<HostId, (u32, Seq)>,
     leading: Option<Leading>,
@@ -124,6 +138,9 @@ impl Order {
             heard: None,
             live: VecDeque::new(),
             done: 0,
+            follows: None,
+            read_ahead: false,
+            barred: BTreeMap::new(),
             read: BTreeMap::new(),
             leading: None,
             refused: 0,
@@ -187,17 +204,18 @@ impl Order {
     }
 
     /// Takes what the sequencer says; `from` is whose stream it was in, `reading` are the messages that
-    /// are being read here.
+    /// are being read here. False if it has to say all again.
     pub fn take(
         &mut self,
         from: HostId,
         bytes: &[u8],
         reading: &[MessageId],
         streams: &impl Streams,
-    ) {
+    ) -> bool {
         let Some(message) = OrderMessage::decode(bytes) else {
             self.refused += 1;
-            return;
+            self.follows = self.follows.filter(|(host, _)| *host != from);
+            return from != self.sequencer.host;
         };
         let known = self.sequencer;
         // One that is chosen again goes on with what it has said, though the plan that says so came here first.
@@ -206,14 +224,14 @@ impl Order {
             false => known.reign,
         };
         if message.reign < believed {
-            return;
+            return true;
         }
         if from != known.host {
             if message.reign == known.reign {
                 self.refused += 1;
-                return;
+                return true;
             }
-            self.first_reign = message.reign;
+            (self.first_reign, self.heard) = (message.reign, None);
         }
         // The plan that says so may still be on its way.
         self.sequencer = Sequencer {
@@ -221,10 +239,19 @@ impl Order {
             reign: message.reign.max(known.reign),
         };
         self.lead();
-        let heard = streams.state(from).map(|state| state.stream);
+        let state = streams.state(from);
+        let follows = (from, state.map(|state| (state.stream, state.unbroken)));
+        if !message.snapshot && self.follows != Some(follows) {
+            return false;
+        }
+        let heard = state.map(|state| state.stream);
         let goes_on = from == known.host && heard.is_some() && heard == self.heard;
         self.heard = heard;
         if message.snapshot {
+            self.follows = Some(follows);
+            if std::mem::take(&mut self.read_ahead) && goes_on {
+                self.bar(&message.runs);
+            }
             self.live.clear();
             self.done = 0;
             // The sequencer forgets what all have begun to read; here it still comes first. Where another
@@ -245,13 +272,36 @@ impl Order {
             self.live.extend(begun.filter(|run| !is_told(run)));
         }
         self.trim(streams);
-        // What gets no place here waits, and this member asks for it again.
-        if self.live.len() + message.runs.len() > 2 * RUNS_MAX {
+        self.pass_done(streams);
+        // The sequencer knows of no more, since all have begun to read those before.
+        while self.done > 0 && self.live.len() + message.runs.len() > RUNS_MAX {
+            self.live.pop_front();
+            self.done -= 1;
+        }
+        // A snapshot is bounded by its bytes.
+        if !message.snapshot && self.live.len() + message.runs.len() > 2 * RUNS_MAX {
             self.refused += 1;
-            return;
+            self.follows = None;
+            return false;
         }
         for run in message.runs {
             self.append(run);
+        }
+        true
+    }
+
+    /// None of these is read here any more.
+    fn bar(&mut self, runs: &[Run]) {
+        for run in runs {
+            self.barred.insert(run.origin, (run.stream, run.to));
+        }
+    }
+
+    fn pass_done(&mut self, streams: &impl Streams) {
+        while let Some(run) = self.live.get(self.done)
+            && self.is_done(run, streams)
+        {
+            self.done += 1;
         }
     }
 
@@ -366,11 +416,7 @@ impl Order {
     /// sequencer passed over.
     pub fn turn(&mut self, message: MessageId, streams: &impl Streams) -> Turn {
         self.trim(streams);
-        while let Some(run) = self.live.get(self.done)
-            && self.is_done(run, streams)
-        {
-            self.done += 1;
-        }
+        self.pass_done(streams);
         let MessageId {
             origin,
             stream,
@@ -379,14 +425,23 @@ impl Order {
         if !self.members.contains(&origin) {
             return Turn::Now;
         }
+        if let Some((of, to)) = self.barred.get(&origin) {
+            if *of == stream && to.is_after(start) {
+                return Turn::Never;
+            }
+            self.barred.remove(&origin);
+        }
         if origin == self.sequencer.host {
             // Its own come between what it says, in the order of its stream. One that it began before
             // its reign waits for nothing: what it says comes behind it.
             let said = self.heard == Some(stream);
-            return match self.done == self.live.len() || !said {
-                true => Turn::Now,
-                false => Turn::Later,
-            };
+            if said && self.done < self.live.len() {
+                return Turn::Later;
+            }
+            let unbroken = streams.state(origin).map(|state| (stream, state.unbroken));
+            // What is missing may come before it. That can be heard only behind it.
+            self.read_ahead |= said && self.follows != Some((origin, unbroken));
+            return Turn::Now;
         }
         let of_stream = |run: &&Run| run.origin == origin && run.stream == stream;
         let mut waiting = self.live.range(self.done..);
@@ -462,6 +517,11 @@ impl Order {
             leading.asked.remove(&origin);
             self.append(run);
         }
+    }
+
+    /// Whether the sequencer has to say all again, since a message of it is read before what may come first.
+    pub fn reads_ahead(&self) -> bool {
+        self.read_ahead
     }
 
     /// What the sequencer has to tell, if there is anything.

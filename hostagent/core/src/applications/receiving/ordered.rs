@@ -24,6 +24,8 @@ pub(super) struct Opened {
     kind: u8,
     /// The first byte was the last.
     ended: bool,
+    /// The sequencer has been asked to say all again.
+    has_asked: bool,
     /// Of an order message: what has been read.
     bytes: Vec<u8>,
 }
@@ -63,6 +65,7 @@ fn state(arrived: Arrived) -> StreamState {
         stream: arrived.stream,
         next: arrived.next,
         stable: arrived.stable,
+        unbroken: arrived.unbroken,
     }
 }
 
@@ -193,9 +196,20 @@ impl Receiving {
                     group,
                 };
                 let turn = order.turn(opened.id, &streams);
+                if turn == Turn::Never {
+                    order.note_read(opened.id);
+                    stream.opened = None;
+                    self.turn_moved = true;
+                    let _ = engine.abort(group, origin, FailReason::Late, now);
+                    continue;
+                }
                 let waited_for = order.waited_for(&streams);
                 if turn == Turn::Now {
                     (stream.ask_at, stream.remind_at) = (None, None);
+                    if order.reads_ahead() && !std::mem::replace(&mut opened.has_asked, true) {
+                        let MessageId { stream, start, .. } = opened.id;
+                        engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
+                    }
                 }
                 // What comes first nobody may send any more: the sequencer's word of that may stand behind
                 // what waits here, but the origin knows too. And it learns that others wait.
@@ -233,7 +247,10 @@ impl Receiving {
                     engine: &mut *engine,
                     group,
                 };
-                order.take(origin, &opened.bytes, &reading, &streams);
+                if !order.take(origin, &opened.bytes, &reading, &streams) {
+                    let MessageId { stream, start, .. } = opened.id;
+                    engine.ask_for_order(group, origin, (origin, stream, start));
+                }
                 self.turn_moved = true;
             }
             // Refused only if the stream is gone.
@@ -285,6 +302,7 @@ impl Receiving {
                 id: MessageId { start, ..id },
                 kind: kind[0],
                 ended: read.end_of_message,
+                has_asked: false,
                 bytes: kind.to_vec(),
             });
             return true;
