@@ -34,10 +34,15 @@ pub enum Event {
         /// Whose stream.
         origin: HostId,
     },
-    /// Sequencer of an ordered group: a member does not know the place of a message.
+    /// Ordered group: the sequencer is told that a member does not know the place of a message, or a member that
+    /// it is next.
     OrderWanted {
         /// The group.
         group: GroupId,
+        /// Who says so.
+        from: HostId,
+        /// It is said to be next.
+        is_next: bool,
         /// Whose message.
         origin: HostId,
         /// In which life of its stream.

@@ -179,6 +179,7 @@ fn status(stable: u32) -> Body<'static> {
         choice: 0,
         unclaimed: false,
         order_wanted: false,
+        order_next: false,
     })
 }
 

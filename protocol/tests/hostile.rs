@@ -248,6 +248,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
                 choice: 0,
                 unclaimed: false,
                 order_wanted: false,
+                order_next: false,
             }));
         }
         Call::Time(_) => {}
@@ -427,6 +428,7 @@ fn every_reject_is_counted_under_its_name() {
         choice: 0,
         unclaimed: false,
         order_wanted: false,
+        order_next: false,
     });
     let cases = [
         (
@@ -512,6 +514,7 @@ fn copies_meant_for_others_are_counted_and_no_loss() {
         choice: 0,
         unclaimed: false,
         order_wanted: false,
+        order_next: false,
     });
     for (kind, route, group, source) in [
         (Kind::Group, &[0, 9][..], 9, HostId(1)),

@@ -96,7 +96,7 @@ def _flags(entry: Json) -> str:
         "first_echo_order_wanted": entry.get("first")
         or entry.get("echo") is not None
         or entry.get("order_wanted"),
-        "last_sets": entry.get("last") or entry.get("sets"),
+        "last_sets_order_next": entry.get("last") or entry.get("sets") or entry.get("order_next"),
         "class2": entry.get("class") == 2,
         "ack_now": entry.get("ack_now"),
         "cancel_choice": entry.get("cancel") or (entry["type"] == "STATUS" and entry["choice"]),

@@ -44,6 +44,8 @@ pub mod flags {
     pub const UNCLAIMED: u8 = 1 << 6;
     /// STATUS from a member to the sequencer of an ordered group: the place of a message is asked for.
     pub const ORDER_WANTED: u8 = 1 << 0;
+    /// STATUS with ORDER_WANTED, from the sequencer to a member that asked: the message is next.
+    pub const ORDER_NEXT: u8 = 1 << 1;
     /// The origin field is present; without it the origin is the worm's source.
     pub const ORIGIN: u8 = 1 << 7;
 }
@@ -139,6 +141,8 @@ pub struct Status {
     /// From a member to the sequencer of an ordered group: it does not know the place of the message
     /// whose first packet is `stable`.
     pub order_wanted: bool,
+    /// With `order_wanted`, the answer to a member that asked: all have begun to read what comes before that message.
+    pub order_next: bool,
 }
 
 /// Body of a PROBE. Its `stream` is the number of the trace that it belongs to.
@@ -293,6 +297,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
                 choice,
                 unclaimed: flags & flags::UNCLAIMED != 0,
                 order_wanted: flags & flags::ORDER_WANTED != 0,
+                order_next: flags & flags::ORDER_NEXT != 0,
             })
         }
         code if code == Type::Probe as u8 => {
@@ -391,6 +396,7 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
         Body::Status(status) => {
             flags |= bit(status.ack_now, flags::ACK_NOW) | bit(status.unclaimed, flags::UNCLAIMED);
             flags |= bit(status.order_wanted, flags::ORDER_WANTED);
+            flags |= bit(status.order_next, flags::ORDER_NEXT);
             put_u32(out, at, status.stable.0);
             at += 4;
             Type::Status

@@ -90,6 +90,7 @@ impl Entry {
                     "choice": status.choice,
                     "unclaimed": status.unclaimed,
                     "order_wanted": status.order_wanted,
+                    "order_next": status.order_next,
                 })
             }
             Body::Probe(probe) => {
@@ -332,6 +333,7 @@ fn entries() -> Vec<Entry> {
                 choice: 0,
                 unclaimed: false,
                 order_wanted: false,
+                order_next: false,
             }),
         ),
         entry(
@@ -343,6 +345,7 @@ fn entries() -> Vec<Entry> {
                 choice: 0,
                 unclaimed: false,
                 order_wanted: false,
+                order_next: false,
             }),
         ),
         entry(
@@ -354,6 +357,7 @@ fn entries() -> Vec<Entry> {
                 choice: 2,
                 unclaimed: false,
                 order_wanted: false,
+                order_next: false,
             }),
         ),
         entry(
@@ -365,6 +369,7 @@ fn entries() -> Vec<Entry> {
                 choice: 0,
                 unclaimed: true,
                 order_wanted: false,
+                order_next: false,
             }),
         ),
         entry(
@@ -376,6 +381,19 @@ fn entries() -> Vec<Entry> {
                 choice: 0,
                 unclaimed: false,
                 order_wanted: true,
+                order_next: false,
+            }),
+        ),
+        entry(
+            "STATUS: the message that a member asked for is next",
+            4,
+            Body::Status(Status {
+                stable: Seq(990),
+                ack_now: false,
+                choice: 0,
+                unclaimed: false,
+                order_wanted: true,
+                order_next: true,
             }),
         ),
         entry(

@@ -271,7 +271,7 @@ impl Engine {
                 session.handle_repair(&repair, sender, shared, now)
             }
             Body::Status(status) if status.order_wanted => {
-                if is_own {
+                if is_own && !status.order_next {
                     match self.known_stream(common) {
                         Ok((session, _)) => session.answer_asked(status.stable, sender),
                         Err(_) => self.answer_forgotten(common.group, sender, now)?,
@@ -279,6 +279,8 @@ impl Engine {
                 }
                 self.shared.emit(Event::OrderWanted {
                     group: common.group,
+                    from: sender,
+                    is_next: status.order_next,
                     origin: common.origin,
                     stream: common.stream,
                     start: status.stable,

@@ -17,9 +17,9 @@ pub const UNCLAIMED_MAX: usize = 1024;
 pub(super) struct Reports {
     /// Streams whose origins are to be told.
     due: BTreeSet<SessionKey>,
-    /// Messages by group and origin, whose place in the order is asked of a sequencer: it, the life
-    /// of the stream, the first packet.
-    orders_due: BTreeMap<SessionKey, (HostId, u32, Seq)>,
+    /// Messages whose place in the order is asked of a host, or that are said to be next to one, by group and origin and
+    /// that host: the life of the stream, the first packet, whether it is next.
+    orders_due: BTreeMap<(SessionKey, HostId), (u32, Seq, bool)>,
     /// What members have told this host.
     told: BTreeSet<Unclaimed>,
 }
@@ -60,15 +60,31 @@ impl Engine {
         sequencer: HostId,
         (origin, stream, start): (HostId, u32, Seq),
     ) {
+        self.say_of_order(group, sequencer, (origin, stream, start), false);
+    }
+
+    /// Sequencer of an ordered group: tells a member that asked that the message is next, all having begun to read what
+    /// comes before it.
+    pub fn tell_next(&mut self, group: GroupId, member: HostId, message: (HostId, u32, Seq)) {
+        self.say_of_order(group, member, message, true);
+    }
+
+    fn say_of_order(
+        &mut self,
+        group: GroupId,
+        to: HostId,
+        (origin, stream, start): (HostId, u32, Seq),
+        is_next: bool,
+    ) {
         if self.groups.contains_key(&group) {
-            let question = (sequencer, stream, start);
-            self.reports.orders_due.insert((group, origin), question);
+            let said = (stream, start, is_next);
+            self.reports.orders_due.insert(((group, origin), to), said);
         }
     }
 
-    fn send_question(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
-        while let Some((key, question)) = self.reports.orders_due.pop_first() {
-            let ((group, origin), (sequencer, stream, start)) = (key, question);
+    fn send_of_order(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
+        while let Some((key, said)) = self.reports.orders_due.pop_first() {
+            let (((group, origin), to), (stream, start, order_next)) = (key, said);
             let common = Common {
                 group,
                 origin,
@@ -80,9 +96,10 @@ impl Engine {
                 choice: 0,
                 unclaimed: false,
                 order_wanted: true,
+                order_next,
             });
             let class = BufferClass::One;
-            let sent = self.shared.encode_to(buf, sequencer, class, &common, &body);
+            let sent = self.shared.encode_to(buf, to, class, &common, &body);
             if sent.is_some() {
                 return sent;
             }
@@ -95,9 +112,9 @@ impl Engine {
         self.reports.told.pop_first()
     }
 
-    /// Writes the next report to an origin, or question to a sequencer.
+    /// Writes the next report to an origin, or what is asked or told of an order.
     pub(super) fn send_unclaimed(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
-        if let Some(sent) = self.send_question(buf) {
+        if let Some(sent) = self.send_of_order(buf) {
             return Some(sent);
         }
         while let Some(key) = self.reports.due.pop_first() {
@@ -120,6 +137,7 @@ impl Engine {
                 choice: 0,
                 unclaimed: true,
                 order_wanted: false,
+                order_next: false,
             });
             let class = BufferClass::One;
             let shared = &mut self.shared;

@@ -58,6 +58,7 @@ impl Session {
                 choice: self.choice,
                 unclaimed: false,
                 order_wanted: false,
+                order_next: false,
             });
             if let Some(sent) = shared.encode_to(buf, host, BufferClass::One, &common, &body) {
                 return Some(sent);
@@ -98,6 +99,7 @@ impl Session {
                         choice: self.choice,
                         unclaimed: false,
                         order_wanted: false,
+                        order_next: false,
                     });
                     child.told_stable = self.stable;
                     shared.encode_to(buf, host, BufferClass::One, &common, &body)
@@ -140,6 +142,7 @@ impl Session {
                 choice: self.choice,
                 unclaimed: false,
                 order_wanted: false,
+                order_next: false,
             });
             return shared.encode_to(buf, host, BufferClass::One, &common, &body);
         }

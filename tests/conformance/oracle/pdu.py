@@ -49,7 +49,7 @@ FLAGS_CHOICE = {0: 0x40, 4: 0x10}
 # A bit means one thing in DATA and another in ACK where two names are given.
 FLAG_NAMES = [
     "first_echo_order_wanted",
-    "last_sets",
+    "last_sets_order_next",
     "class2",
     "ack_now",
     "cancel_choice",

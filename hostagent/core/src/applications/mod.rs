@@ -308,6 +308,8 @@ impl Applications {
             }
             Event::OrderWanted {
                 group,
+                from,
+                is_next,
                 origin,
                 stream,
                 start,
@@ -318,10 +320,13 @@ impl Applications {
                     stream,
                     start,
                 };
-                if serving.host == Some(origin) {
+                if serving.host == Some(origin) && !is_next {
                     self.sending.note_waited(*group, serving.now);
                 }
-                self.receiving.note_wanted(*group, message);
+                match is_next {
+                    true => self.receiving.note_next(*group, *from, message),
+                    false => self.receiving.note_wanted(*group, *from, message),
+                }
             }
             // Room to write, and what has begun to arrive in an ordered group, is found by the pump;
             // failures of members reach senders with Stable, and the controller through the data plane.

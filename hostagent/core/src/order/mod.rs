@@ -120,6 +120,8 @@ pub struct Order {
     read_ahead: bool,
     /// Where those end that may come before what was read ahead, by origin and life of the stream.
     barred: BTreeMap<HostId, (u32, Seq)>,
+    /// The sequencer has said that all have begun to read what comes before it.
+    next: Option<MessageId>,
     /// Where messages begin that have not been read here.
     read: BTreeMap<HostId, (u32, Seq)>,
     leading: Option<Leading>,
@@ -141,6 +143,7 @@ impl Order {
             follows: None,
             read_ahead: false,
             barred: BTreeMap::new(),
+            next: None,
             read: BTreeMap::new(),
             leading: None,
             refused: 0,
@@ -358,8 +361,34 @@ impl Order {
 
     /// A member knows no place for a message that it could read. It gets one if the sequencer has
     /// nothing of its stream, or is past it, or if it does not come: it came when the sequencer was
-    /// another, or had not started anew.
-    pub fn want(&mut self, message: MessageId, streams: &impl Streams, now: Instant) {
+    /// another, or had not started anew. Whether all have begun to read what comes before it: what is said in the
+    /// sequencer's stream may be stuck behind messages that wait, at others, for the one that the member has to read.
+    pub fn want(&mut self, message: MessageId, streams: &impl Streams, now: Instant) -> bool {
+        self.trim(streams);
+        self.give_place(message, streams, now);
+        let first = self.live.front().filter(|_| self.leads());
+        first.is_some_and(|run| {
+            let of_stream = (run.origin, run.stream) == (message.origin, message.stream);
+            let is_in = !run.from.is_after(message.start) && run.to.is_after(message.start);
+            of_stream && is_in
+        })
+    }
+
+    /// A message is said to be next. Whether it counts.
+    pub fn note_next(&mut self, from: HostId, message: MessageId) -> bool {
+        let counts = from == self.sequencer.host;
+        if counts {
+            self.next = Some(message);
+        }
+        counts
+    }
+
+    /// Whether a sequencer has said all that counts here.
+    pub fn follows_any(&self) -> bool {
+        self.follows.is_some()
+    }
+
+    fn give_place(&mut self, message: MessageId, streams: &impl Streams, now: Instant) {
         let MessageId {
             origin,
             stream,
@@ -458,7 +487,9 @@ impl Order {
         }
         // All others have begun to read it while this host counted as gone: nobody keeps its place any more.
         let state = streams.state(origin);
-        match state.is_some_and(|state| state.stream == stream && state.stable.is_after(start)) {
+        let is_stable =
+            state.is_some_and(|state| state.stream == stream && state.stable.is_after(start));
+        match is_stable || self.next == Some(message) {
             true => Turn::Now,
             false => Turn::Unknown,
         }

@@ -31,8 +31,8 @@ pub(crate) struct Receiving {
     scratch: Box<[u8]>,
     /// Groups whose messages come in one order.
     orders: BTreeMap<GroupId, Order>,
-    /// Messages whose places members ask for.
-    wanted: Vec<(GroupId, MessageId)>,
+    /// Messages whose places members ask for, and which member asks.
+    wanted: Vec<(GroupId, HostId, MessageId)>,
     /// Something has been read, or more is known of the order: it may be the turn of another message.
     turn_moved: bool,
     /// Messages given up because nobody took them.

@@ -97,17 +97,31 @@ impl Receiving {
 
     /// Members ask for the places of these messages.
     fn want_order(&mut self, engine: &mut Engine, now: Instant) {
-        for (group, message) in std::mem::take(&mut self.wanted) {
-            if let Some(order) = self.orders.get_mut(&group) {
-                order.want(message, &OfEngine { engine, group }, now);
+        for (group, member, message) in std::mem::take(&mut self.wanted) {
+            if let Some(order) = self.orders.get_mut(&group)
+                && order.want(message, &OfEngine { engine, group }, now)
+            {
+                let MessageId {
+                    origin,
+                    stream,
+                    start,
+                } = message;
+                engine.tell_next(group, member, (origin, stream, start));
             }
         }
     }
 
     /// A member does not know the place of a message.
-    pub(crate) fn note_wanted(&mut self, group: GroupId, message: MessageId) {
+    pub(crate) fn note_wanted(&mut self, group: GroupId, member: HostId, message: MessageId) {
         if self.wanted.len() < WANTED_MAX {
-            self.wanted.push((group, message));
+            self.wanted.push((group, member, message));
+        }
+    }
+
+    /// A message is said to be next.
+    pub(crate) fn note_next(&mut self, group: GroupId, from: HostId, message: MessageId) {
+        if let Some(order) = self.orders.get_mut(&group) {
+            self.turn_moved |= order.note_next(from, message);
         }
     }
 
@@ -221,7 +235,7 @@ impl Receiving {
                     engine.ask_for_order(group, first.origin, message);
                 }
                 // What is read here takes as long as it takes.
-                if !reading.is_empty() {
+                if !reading.is_empty() && order.follows_any() {
                     stream.ask_at = None;
                 } else if turn != Turn::Now && is_due(&mut stream.ask_at, now) {
                     let MessageId { stream, start, .. } = opened.id;
