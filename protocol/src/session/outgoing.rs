@@ -85,7 +85,7 @@ impl Session {
         let host = self.children[index].host;
         if let Some(probe) = self.children[index].probe.take() {
             // One that a link on the way may not carry would tell nothing.
-            let tells = |at: &u64| self.store.has(*at) && !self.is_too_long(*at, shared);
+            let tells = |at: &u64| self.store.has(*at) && !self.is_too_long(index, *at, shared);
             let probe = probe.filter(tells);
             let child = &mut self.children[index];
             self.statistics.probes_sent += 1;
@@ -215,7 +215,7 @@ impl Session {
         let child = &mut self.children[index];
         let (host, class) = (child.host, child.class);
         let cumulative = child.cumulative();
-        let route = child
+        let mut route = child
             .routes
             .of(position, first, cumulative, || shared.choose_route(host));
         // A window smaller than the receiver's ACK interval must not wait for it.
@@ -223,7 +223,15 @@ impl Session {
         let common = self.common();
         let data = self.data_of(position, class, ack_now, now)?;
         let body = Body::Data(data);
-        let sent = shared.encode_by(buf, (host, route), class, &common, &body);
+        let mut sent = shared.encode_by(buf, (host, route), class, &common, &body);
+        let shortest = shared.shortest_route(host).map(|(shortest, _)| shortest);
+        if sent.is_none()
+            && let Some(shortest) = shortest.filter(|shortest| *shortest != route)
+        {
+            // The packet was cut before routes grew.
+            route = shortest;
+            sent = shared.encode_by(buf, (host, route), class, &common, &body);
+        }
         if sent.is_none() {
             self.report_unroutable(index, shared);
             self.children[index].congestion.note_sent(100_000, now);
@@ -382,13 +390,13 @@ impl Session {
         is_over
     }
 
-    /// A child that gets nowhere at a packet that was cut for a larger MTU than the plan has now is given
-    /// up after as long as a silent one: it may be behind a link that does not carry the packet. It is
-    /// served again when the others have all such packets. Whether it is given up now.
+    /// A child that gets nowhere at a packet that was cut for a larger MTU than the plan has now, or for shorter routes, is
+    /// given up after as long as a silent one: it may be behind a link that does not carry the packet, or the packet has
+    /// no room for a route there. It is served again when the others have all such packets. Whether it is given up now.
     fn judge_length(&mut self, index: usize, shared: &mut Shared, now: Instant) -> bool {
         let child = &self.children[index];
         let position = child.cumulative();
-        let is_long = self.is_too_long(position, shared);
+        let is_long = self.is_too_long(index, position, shared);
         let exclude_us = shared.config.timing.member_exclude_us;
         let child = &mut self.children[index];
         if child.excluded {
@@ -418,14 +426,22 @@ impl Session {
         is_over
     }
 
-    /// Whether a packet is held that the plan's MTU leaves no room for.
-    fn is_too_long(&self, position: u64, shared: &Shared) -> bool {
-        if self.plan.mtu.is_none() {
+    /// Whether a packet is held that the plan's MTU leaves no room for, or that has none for a route to the child.
+    fn is_too_long(&self, index: usize, position: u64, shared: &Shared) -> bool {
+        let Some(packet) = self.store.get(position) else {
             return false;
-        }
-        let most = shared.payload_max(self.mtu(shared), 1, false);
-        let packet = self.store.get(position);
-        packet.is_some_and(|packet| packet.payload.len() > most - self.choice_length())
+        };
+        let is_beyond = |mtu, route_length, with_origin| {
+            let most = shared.payload_max(mtu, route_length, with_origin);
+            packet.payload.len() > most.saturating_sub(self.choice_length())
+        };
+        let route = shared.shortest_route(self.children[index].host);
+        let is_beyond_route = |(_, length)| {
+            let with_origin = self.sending.is_none();
+            is_beyond(shared.config.mtu, length, with_origin)
+        };
+        let is_beyond_plan = self.plan.mtu.is_some() && is_beyond(self.mtu(shared), 1, false);
+        is_beyond_plan || route.is_some_and(is_beyond_route)
     }
 
     /// A child and all below it are waited for no more. Until it answers each ACK from here, and each outcome, names them as failed.

@@ -188,6 +188,14 @@ impl Shared {
         })
     }
 
+    /// The shortest of the routes to a host, and its bytes; none if there is none.
+    pub fn shortest_route(&self, to: HostId) -> Option<(u8, usize)> {
+        let alternatives = &self.unicast.get(&to)?.alternatives;
+        let lengths = alternatives.routes.iter().map(|route| route.ports.len());
+        let shortest = lengths.enumerate().min_by_key(|(_, length)| *length);
+        shortest.map(|(place, length)| (place as u8, length))
+    }
+
     /// As [`Shared::encode_by`], by the first route: control PDUs take no turns.
     pub fn encode_to(
         &mut self,
