@@ -27,7 +27,7 @@ pub enum Event {
         origin: HostId,
     },
     /// Member, of a group with [`crate::GroupPlan::tells_begun`]: another message has begun to arrive.
-    /// Sent once until [`crate::Engine::message_starts`] is called.
+    /// Sent once until [`crate::Engine::message_starts`] is called, and where messages were passed over here.
     Begun {
         /// The group.
         group: GroupId,

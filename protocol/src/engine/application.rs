@@ -196,7 +196,8 @@ impl Engine {
 
     /// Member: gives up the message being read (or whose end has been read, or the
     /// next one). The rest of it is thrown away; this host goes on forwarding it, and
-    /// the origin learns the reason.
+    /// the origin learns the reason, which must be one of a single message
+    /// ([`FailReason::Late`] is of all before).
     ///
     /// # Errors
     /// See [`UseError`].

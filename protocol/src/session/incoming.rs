@@ -357,6 +357,10 @@ impl Session {
                 reason: LossReason::LeftBehind,
             });
         }
+        if self.plan.tells_begun {
+            let (group, origin) = (self.group, self.origin);
+            shared.emit(Event::Begun { group, origin });
+        }
         self.store
             .advance(stable, |packet| shared.pools.release(packet));
         self.cumulative = stable;

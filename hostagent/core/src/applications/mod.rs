@@ -348,7 +348,7 @@ impl Applications {
     pub fn pump(&mut self, serving: &mut Serving<'_>) -> Option<Instant> {
         let (now, groups) = (serving.now, serving.groups);
         let engine = serving.engine.as_deref_mut()?;
-        let sequencing = self.sequence(engine, now);
+        let sequencing = self.receiving.sequence(engine, &mut self.sending, now);
         self.sending.pump(engine, &mut self.connections, now);
         let reading = self
             .receiving
@@ -365,19 +365,6 @@ impl Applications {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
-    }
-
-    fn sequence(&mut self, engine: &mut Engine, now: Instant) -> Option<Instant> {
-        let Applications {
-            sending, receiving, ..
-        } = self;
-        let sending = std::cell::RefCell::new(sending);
-        receiving.sequence(
-            engine,
-            now,
-            |group| sending.borrow().takes_order(group),
-            |group, order| sending.borrow_mut().put_order(group, order),
-        )
     }
 
     /// A group as the plan in force has it.

@@ -8,6 +8,9 @@
 //!
 //! Pure: who has what of which stream is asked of a [`Streams`].
 
+mod leading;
+
+use leading::Leading;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_protocol::{Instant, Unbroken};
 use wormcast_wire::order::{OrderMessage, Run};
@@ -16,14 +19,12 @@ use wormcast_wire::{HostId, Seq};
 /// Runs that wait until all members have begun to read their messages, at most. More: the
 /// sequencer orders no further message until some have.
 pub const RUNS_MAX: usize = 4_096;
+/// Time that something of the order is missing until the sequencer is asked, µs.
+pub const ASK_FIRST_US: u64 = 200_000;
+/// Time until it is asked again, µs.
+pub const ASK_INTERVAL_US: u64 = 500_000;
 /// Bytes of an order message at most.
 pub const ORDER_BYTES_MAX: usize = 128 << 10;
-/// Least time between two times that the sequencer says again all that counts, µs.
-const SNAPSHOT_US: u64 = 100_000;
-
-/// Time that members ask for a message until it gets a place though it has not come, µs.
-const ON_ITS_WAY_US: u64 = 2_000_000;
-
 /// Who says in which order messages come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequencer {
@@ -80,22 +81,6 @@ pub struct MessageId {
     pub start: Seq,
 }
 
-/// What the sequencer does besides.
-#[derive(Debug, Default)]
-struct Leading {
-    /// Where the next message begins that is not ordered yet, and in which life of the stream.
-    next: BTreeMap<HostId, (u32, Seq)>,
-    /// Runs of `live` from this place on nobody has been told of.
-    untold: usize,
-    snapshot_wanted: bool,
-    snapshot_at: Instant,
-    /// The plan has changed: nothing is said before all that counts, since what was said by the plan before may be
-    /// ignored, or have come to other members.
-    plan_changed: bool,
-    /// By origin the life of its stream in which messages are asked for and none comes, and since when.
-    asked: BTreeMap<HostId, (u32, Instant)>,
-}
-
 /// A sequencer, and in which part of its stream something was taken.
 type Follows = (HostId, Option<(u32, Unbroken)>);
 
@@ -116,6 +101,8 @@ pub struct Order {
     /// Since a snapshot all that was said has been taken: of whom, in which life of its stream and part without a gap.
     /// Else something may be missing, and what is said after it must not come before it.
     follows: Option<Follows>,
+    /// When the sequencer is asked to say all, where that is so.
+    ask_at: Option<Instant>,
     /// A message of the sequencer has been read since, and what is missing may come before it.
     read_ahead: bool,
     /// Where those end that may come before what was read ahead, by origin and life of the stream.
@@ -141,6 +128,7 @@ impl Order {
             live: VecDeque::new(),
             done: 0,
             follows: None,
+            ask_at: None,
             read_ahead: false,
             barred: BTreeMap::new(),
             next: None,
@@ -171,33 +159,6 @@ impl Order {
             self.sequencer = sequencer;
         }
         self.lead();
-    }
-
-    /// Takes up or gives up the place of the sequencer.
-    fn lead(&mut self) {
-        match (self.sequencer.host == self.own, &self.leading) {
-            (true, None) => {
-                let mut next = BTreeMap::new();
-                for run in &self.live {
-                    next.insert(run.origin, (run.stream, run.to));
-                }
-                self.leading = Some(Leading {
-                    next,
-                    untold: self.live.len(),
-                    snapshot_wanted: false,
-                    snapshot_at: Instant::ZERO,
-                    plan_changed: true,
-                    asked: BTreeMap::new(),
-                });
-            }
-            (false, Some(_)) => self.leading = None,
-            _ => {}
-        }
-    }
-
-    /// Whether this host is the sequencer.
-    pub fn leads(&self) -> bool {
-        self.leading.is_some()
     }
 
     /// A message has been read to its end, or will not be.
@@ -337,7 +298,7 @@ impl Order {
             self.live.pop_front();
             self.done = self.done.saturating_sub(1);
             if let Some(leading) = &mut self.leading {
-                leading.untold = leading.untold.saturating_sub(1);
+                leading.forget_first();
             }
         }
     }
@@ -359,21 +320,6 @@ impl Order {
         }
     }
 
-    /// A member knows no place for a message that it could read. It gets one if the sequencer has
-    /// nothing of its stream, or is past it, or if it does not come: it came when the sequencer was
-    /// another, or had not started anew. Whether all have begun to read what comes before it: what is said in the
-    /// sequencer's stream may be stuck behind messages that wait, at others, for the one that the member has to read.
-    pub fn want(&mut self, message: MessageId, streams: &impl Streams, now: Instant) -> bool {
-        self.trim(streams);
-        self.give_place(message, streams, now);
-        let first = self.live.front().filter(|_| self.leads());
-        first.is_some_and(|run| {
-            let of_stream = (run.origin, run.stream) == (message.origin, message.stream);
-            let is_in = !run.from.is_after(message.start) && run.to.is_after(message.start);
-            of_stream && is_in
-        })
-    }
-
     /// A message is said to be next. Whether it counts.
     pub fn note_next(&mut self, from: HostId, message: MessageId) -> bool {
         let counts = from == self.sequencer.host;
@@ -383,56 +329,40 @@ impl Order {
         counts
     }
 
+    /// Where something may be missing of what the sequencer has said: asks for all again, by the message of its stream that
+    /// comes next here; at once if nothing was missing before, then from time to time.
+    pub fn poll_question(&mut self, streams: &impl Streams, now: Instant) -> Option<MessageId> {
+        let origin = self.sequencer.host;
+        let state = streams.state(origin).filter(|_| !self.leads());
+        let follows = state.map(|state| (origin, Some((state.stream, state.unbroken))));
+        let Some(state) = state.filter(|_| self.follows != follows) else {
+            self.ask_at = None;
+            return None;
+        };
+        let first_us = match self.follows {
+            Some(_) => 0,
+            None => ASK_FIRST_US,
+        };
+        let at = self.ask_at.get_or_insert(now.plus_us(first_us));
+        if *at > now {
+            return None;
+        }
+        *at = now.plus_us(ASK_INTERVAL_US);
+        Some(MessageId {
+            origin,
+            stream: state.stream,
+            start: state.next,
+        })
+    }
+
+    /// When to call [`poll_question`](Self::poll_question) again.
+    pub fn question_timeout(&self) -> Option<Instant> {
+        self.ask_at
+    }
+
     /// Whether a sequencer has said all that counts here.
     pub fn follows_any(&self) -> bool {
         self.follows.is_some()
-    }
-
-    fn give_place(&mut self, message: MessageId, streams: &impl Streams, now: Instant) {
-        let MessageId {
-            origin,
-            stream,
-            start,
-        } = message;
-        let Some(leading) = &mut self.leading else {
-            return;
-        };
-        leading.snapshot_wanted = true;
-        let covers = |run: &Run| {
-            let of_stream = run.origin == origin && run.stream == stream;
-            of_stream && run.to.is_after(start)
-        };
-        let has_place = self.live.iter().any(covers) || origin == self.own;
-        if has_place || !self.members.contains(&origin) || self.live.len() >= RUNS_MAX {
-            return;
-        }
-        let after = Seq(start.0.wrapping_add(1));
-        let here = streams.state(origin).map(|state| state.stream);
-        let next = leading.next.get(&origin).copied();
-        let is_passed = match (here, next) {
-            (None, None) => true,
-            (None, Some((of, next))) => of != stream || next.is_after(start),
-            (Some(here), _) if here != stream => Seq(here).is_after(Seq(stream)),
-            (Some(_), next) => next.is_some_and(|(of, next)| of == stream && next.is_after(start)),
-        };
-        // Members that are at different places ask for different messages of it by turns.
-        let asked = leading.asked.entry(origin).or_insert((stream, now));
-        if asked.0 != stream {
-            *asked = (stream, now);
-        }
-        // Else it is on its way here; unless this host had it before it started anew.
-        if !is_passed && now.since_us(asked.1) < ON_ITS_WAY_US {
-            return;
-        }
-        if next.is_none_or(|(of, next)| of == stream && after.is_after(next)) {
-            leading.next.insert(origin, (stream, after));
-        }
-        self.append(Run {
-            origin,
-            stream,
-            from: start,
-            to: after,
-        });
     }
 
     /// Who reigns.
@@ -508,86 +438,6 @@ impl Order {
             stream: run.stream,
             start: next.unwrap_or(run.from),
         })
-    }
-
-    /// The sequencer orders what has begun to arrive.
-    pub fn gather(&mut self, streams: &mut impl Streams) {
-        if !self.leads() {
-            return;
-        }
-        self.trim(streams);
-        for origin in streams.origins() {
-            let room = RUNS_MAX.saturating_sub(self.live.len());
-            let Some(leading) = &mut self.leading else {
-                return;
-            };
-            if origin == self.own || !self.members.contains(&origin) || room == 0 {
-                continue;
-            }
-            let Some(state) = streams.state(origin) else {
-                continue;
-            };
-            let next = leading
-                .next
-                .entry(origin)
-                .or_insert((state.stream, state.next));
-            if next.0 != state.stream {
-                *next = (state.stream, state.next);
-            }
-            let starts = streams.starts(origin, next.1, room);
-            let Some(&last) = starts.last() else {
-                continue;
-            };
-            let run = Run {
-                origin,
-                stream: state.stream,
-                from: starts[0],
-                to: Seq(last.0.wrapping_add(1)),
-            };
-            next.1 = run.to;
-            leading.asked.remove(&origin);
-            self.append(run);
-        }
-    }
-
-    /// Whether the sequencer has to say all again, since a message of it is read before what may come first.
-    pub fn reads_ahead(&self) -> bool {
-        self.read_ahead
-    }
-
-    /// What the sequencer has to tell, if there is anything.
-    pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
-        let leading = self.leading.as_mut()?;
-        let reign = self.sequencer.reign;
-        if leading.plan_changed || leading.snapshot_wanted && leading.snapshot_at <= now {
-            leading.plan_changed = false;
-            leading.snapshot_wanted = false;
-            leading.snapshot_at = now.plus_us(SNAPSHOT_US);
-            leading.untold = self.live.len();
-            let message = OrderMessage {
-                reign,
-                snapshot: true,
-                runs: self.live.iter().copied().collect(),
-            };
-            return Some(message.encode());
-        }
-        let told = core::mem::replace(&mut leading.untold, self.live.len());
-        let new = self.live.range(told..);
-        let message = OrderMessage {
-            reign,
-            snapshot: false,
-            runs: new.copied().collect(),
-        };
-        (!message.runs.is_empty()).then(|| message.encode())
-    }
-
-    /// When to [`poll`](Self::poll) again at the latest.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let leading = self.leading.as_ref()?;
-        match leading.plan_changed {
-            true => Some(Instant::ZERO),
-            false => leading.snapshot_wanted.then_some(leading.snapshot_at),
-        }
     }
 }
 

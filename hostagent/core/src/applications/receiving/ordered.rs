@@ -2,7 +2,10 @@
 //! until it is their turn.
 
 use super::{Receiving, Stream, StreamKey};
-use crate::order::{MessageId, ORDER_BYTES_MAX, Order, StreamState, Streams, Turn};
+use crate::applications::sending::Sending;
+use crate::order::{
+    ASK_FIRST_US, ASK_INTERVAL_US, MessageId, ORDER_BYTES_MAX, Order, StreamState, Streams, Turn,
+};
 use crate::plan::PlannedGroup;
 use wormcast_protocol::{Arrived, Engine, Instant};
 use wormcast_wire::order::{FOR_APPLICATIONS, ORDER};
@@ -11,12 +14,8 @@ use wormcast_wire::{FailReason, GroupId, HostId, Seq};
 /// Time after which the turn is looked at anew where nothing has told that it came, µs.
 pub(super) const TURN_LOOK_US: u64 = 50_000;
 
-/// Time that a message waits without a place in the order until the sequencer is asked, µs.
-const ASK_FIRST_US: u64 = 200_000;
 /// Questions of members that are answered in one turn. More: they ask again.
 const WANTED_MAX: usize = 256;
-/// Time until it is asked again, µs.
-const ASK_INTERVAL_US: u64 = 500_000;
 
 /// The message at the front of a stream, its first byte having been read.
 pub(super) struct Opened {
@@ -24,8 +23,6 @@ pub(super) struct Opened {
     kind: u8,
     /// The first byte was the last.
     ended: bool,
-    /// The sequencer has been asked to say all again.
-    has_asked: bool,
     /// Of an order message: what has been read.
     bytes: Vec<u8>,
 }
@@ -96,10 +93,11 @@ impl Receiving {
     }
 
     /// Members ask for the places of these messages.
-    fn want_order(&mut self, engine: &mut Engine, now: Instant) {
+    fn want_order(&mut self, engine: &mut Engine, sending: &mut Sending, now: Instant) {
         for (group, member, message) in std::mem::take(&mut self.wanted) {
             if let Some(order) = self.orders.get_mut(&group)
-                && order.want(message, &OfEngine { engine, group }, now)
+                && let Some(said_by) = order.want(message, &OfEngine { engine, group }, now)
+                && sending.is_order_read(engine, group, said_by)
             {
                 let MessageId {
                     origin,
@@ -130,28 +128,39 @@ impl Receiving {
         self.orders.values().map(|order| order.refused).sum()
     }
 
-    /// Where this host is the sequencer: takes into the order what has begun to arrive. Hands each
-    /// group and what there is to say to `put`, where `takes` it. Gives when to call again.
+    /// Where this host is the sequencer: takes into the order what has begun to arrive, and puts what there is to say into
+    /// its own stream. Where another is: asks it if something is missing. Gives when to call again.
     pub(crate) fn sequence(
         &mut self,
         engine: &mut Engine,
+        sending: &mut Sending,
         now: Instant,
-        takes: impl Fn(GroupId) -> bool,
-        mut put: impl FnMut(GroupId, Vec<u8>),
     ) -> Option<Instant> {
-        self.want_order(engine, now);
+        self.want_order(engine, sending, now);
         let mut next: Option<Instant> = None;
-        for (&group, order) in self.orders.iter_mut().filter(|(_, order)| order.leads()) {
+        for (&group, order) in &mut self.orders {
             let mut streams = OfEngine {
                 engine: &mut *engine,
                 group,
             };
+            if !order.leads() {
+                if let Some(message) = order.poll_question(&streams, now) {
+                    let MessageId {
+                        origin,
+                        stream,
+                        start,
+                    } = message;
+                    engine.ask_for_order(group, origin, (origin, stream, start));
+                }
+                next = [next, order.question_timeout()].into_iter().flatten().min();
+                continue;
+            }
             order.gather(&mut streams);
-            if !takes(group) {
+            if !sending.takes_order(group) {
                 continue;
             }
             if let Some(message) = order.poll(now) {
-                put(group, message);
+                order.note_told(sending.put_order(group, message));
             }
             next = [next, order.poll_timeout()].into_iter().flatten().min();
         }
@@ -214,16 +223,12 @@ impl Receiving {
                     order.note_read(opened.id);
                     stream.opened = None;
                     self.turn_moved = true;
-                    let _ = engine.abort(group, origin, FailReason::Late, now);
+                    let _ = engine.abort(group, origin, FailReason::Cancelled, now);
                     continue;
                 }
                 let waited_for = order.waited_for(&streams);
                 if turn == Turn::Now {
                     (stream.ask_at, stream.remind_at) = (None, None);
-                    if order.reads_ahead() && !std::mem::replace(&mut opened.has_asked, true) {
-                        let MessageId { stream, start, .. } = opened.id;
-                        engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
-                    }
                 }
                 // What comes first nobody may send any more: the sequencer's word of that may stand behind
                 // what waits here, but the origin knows too. And it learns that others wait.
@@ -261,10 +266,7 @@ impl Receiving {
                     engine: &mut *engine,
                     group,
                 };
-                if !order.take(origin, &opened.bytes, &reading, &streams) {
-                    let MessageId { stream, start, .. } = opened.id;
-                    engine.ask_for_order(group, origin, (origin, stream, start));
-                }
+                order.take(origin, &opened.bytes, &reading, &streams);
                 self.turn_moved = true;
             }
             // Refused only if the stream is gone.
@@ -316,7 +318,6 @@ impl Receiving {
                 id: MessageId { start, ..id },
                 kind: kind[0],
                 ended: read.end_of_message,
-                has_asked: false,
                 bytes: kind.to_vec(),
             });
             return true;

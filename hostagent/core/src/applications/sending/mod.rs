@@ -30,6 +30,8 @@ pub(crate) struct Sending {
     turns: BTreeMap<GroupId, Turn>,
     /// Groups whose messages say in their first byte what they are.
     ordered: BTreeSet<GroupId>,
+    /// Order messages put into streams.
+    orders_put: u64,
     /// Members that take no part, of groups that have some.
     left_out: BTreeMap<GroupId, Arc<[LeftOut]>>,
 }
@@ -116,10 +118,19 @@ impl Sending {
             .is_none_or(|turn| turn.order.is_none())
     }
 
-    /// Puts an order message before the next message of an application.
-    pub(crate) fn put_order(&mut self, group: GroupId, bytes: Vec<u8>) {
+    /// Puts an order message before the next message of an application. Gives the number by which it is known.
+    pub(crate) fn put_order(&mut self, group: GroupId, bytes: Vec<u8>) -> u64 {
+        self.orders_put += 1;
         let turn = self.turns.entry(group).or_default();
-        turn.order = Some(Bytes::from(bytes));
+        turn.put_order(self.orders_put, Bytes::from(bytes));
+        self.orders_put
+    }
+
+    /// Whether all members have read an order message of this stream, and so all that comes before it.
+    pub(crate) fn is_order_read(&mut self, engine: &Engine, group: GroupId, number: u64) -> bool {
+        let stable = engine.progress(group).unwrap_or_default().messages_stable;
+        let turn = self.turns.get_mut(&group);
+        turn.is_some_and(|turn| number <= turn.orders_read(stable))
     }
 
     pub(crate) fn contains(&self, key: Key) -> bool {

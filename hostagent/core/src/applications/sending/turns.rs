@@ -27,6 +27,13 @@ pub(super) struct Turn {
     /// What the sequencer has to say next; of one that is begun, the rest.
     pub(super) order: Option<Bytes>,
     order_begun: bool,
+    /// The number of the order message put last.
+    order_number: u64,
+    /// Order messages that are in the stream and that not all have read, as (number, message of the stream), ascending:
+    /// no more than the window has packets.
+    orders_open: VecDeque<(u64, u64)>,
+    /// All have read those up to this number.
+    orders_read: u64,
     /// When a member of an ordered group has last said that it waits for this stream.
     asked_at: Option<Instant>,
     /// Who is to be told when a message is stable; absent if its sender is gone.
@@ -82,6 +89,24 @@ impl Turn {
         false
     }
 
+    /// An order message waits to be written.
+    pub(super) fn put_order(&mut self, number: u64, bytes: Bytes) {
+        (self.order, self.order_number) = (Some(bytes), number);
+    }
+
+    /// The number of the last order message that all members have read, where so many messages are stable.
+    pub(super) fn orders_read(&mut self, messages_stable: u64) -> u64 {
+        while let Some((number, _)) = self
+            .orders_open
+            .front()
+            .filter(|(_, at)| *at < messages_stable)
+        {
+            self.orders_read = *number;
+            self.orders_open.pop_front();
+        }
+        self.orders_read
+    }
+
     /// Writes the order message that waits; true while it is not written whole.
     fn is_ordering(
         &mut self,
@@ -108,7 +133,11 @@ impl Turn {
         }
         self.order = None;
         self.order_begun = false;
-        let ended = engine.progress(group).unwrap_or_default().messages_ended;
+        self.orders_open
+            .push_back((self.order_number, ended_before));
+        let progress = engine.progress(group).unwrap_or_default();
+        self.orders_read(progress.messages_stable);
+        let ended = progress.messages_ended;
         self.end_waits = (ended == ended_before).then_some(ended);
         Ok(self.end_waits.is_some())
     }

@@ -80,12 +80,12 @@ fn what_may_come_before_a_message_read_ahead_is_not_read() {
     let mut member = order(4);
     assert!(member.take(SEQUENCER, &say(true, &[]), &[], &held));
     assert_eq!(member.turn(message(1, 0), &held), Turn::Now);
-    assert!(!member.reads_ahead());
+    assert!(!member.read_ahead);
     held.set(1, |state| state.unbroken = Unbroken(0, 1));
     assert_eq!(read_all(&mut member, &mut held), [(1, 0)]);
-    assert!(member.reads_ahead());
+    assert!(member.read_ahead);
     assert!(member.take(SEQUENCER, &say(true, &[run(2, 5, 0)]), &[], &held));
-    assert!(!member.reads_ahead());
+    assert!(!member.read_ahead);
     assert_eq!(member.turn(message(2, 0), &held), Turn::Never);
     held.set(2, |state| state.next = Seq(10));
     let news = say(false, &[run(2, 5, 1), run(3, 5, 0)]);
@@ -99,20 +99,47 @@ fn a_member_that_has_heard_nothing_is_told_what_is_next() {
     let mut held = Held::of(&[(1, 0), (2, 2), (3, 1)]);
     let (mut first, mut member) = (order(1), order(4));
     said(&mut first, &mut held);
+    first.note_told(7);
     let [one, two, other] = [message(2, 0), message(2, 1), message(3, 0)];
     let now = Instant::from_micros(9);
     for waits in [one, two, other] {
         assert_eq!(member.turn(waits, &held), Turn::Unknown);
     }
     // All of the first run, but nothing behind it.
-    assert!(first.want(one, &held, now) && first.want(two, &held, now));
-    assert!(!first.want(other, &held, now));
-    assert!(!order(3).want(one, &held, now), "no sequencer");
+    let mut want = |waits, held: &Held| first.want(waits, held, now);
+    assert_eq!([want(one, &held), want(two, &held)], [Some(7); 2]);
+    assert_eq!(want(other, &held), None);
+    assert_eq!(order(3).want(one, &held, now), None, "no sequencer");
     assert!(!member.note_next(HostId(3), one), "a stranger");
     assert_eq!(member.turn(one, &held), Turn::Unknown);
     assert!(member.note_next(SEQUENCER, one));
     assert_eq!(member.turn(one, &held), Turn::Now);
     assert_eq!(member.turn(other, &held), Turn::Unknown);
     held.set(2, |state| (state.next, state.stable) = (Seq(20), Seq(20)));
-    assert!(first.want(other, &held, now));
+    assert_eq!(want(other, &held), Some(7));
+}
+
+#[test]
+fn who_misses_something_asks_until_all_is_said_again() {
+    let mut held = Held::of(&[(1, 0), (2, 1)]);
+    let mut member = order(4);
+    let mut at_us = 1;
+    let mut ask = |member: &mut Order, held: &Held, after_us: u64| {
+        at_us += after_us;
+        member.poll_question(held, Instant::from_micros(at_us))
+    };
+    // What the sequencer says first may be on its way.
+    assert_eq!(ask(&mut member, &held, 0), None);
+    let question = Some(message(1, 0));
+    assert_eq!(ask(&mut member, &held, ASK_FIRST_US), question);
+    assert_eq!(ask(&mut member, &held, ASK_INTERVAL_US - 1), None);
+    assert_eq!(ask(&mut member, &held, 1), question);
+    assert!(member.take(SEQUENCER, &say(true, &[]), &[], &held));
+    assert_eq!(ask(&mut member, &held, ASK_INTERVAL_US), None);
+    assert_eq!(member.question_timeout(), None);
+    held.set(1, |state| state.unbroken = Unbroken(0, 1));
+    assert_eq!(ask(&mut member, &held, 1), question);
+    assert!(member.question_timeout().is_some());
+    let mut first = order(1);
+    assert_eq!(first.poll_question(&held, Instant::from_micros(9)), None);
 }

@@ -2,6 +2,7 @@
 
 mod gaps;
 
+use super::leading::ON_ITS_WAY_US;
 use super::*;
 
 const SEQUENCER: HostId = HostId(1);
