@@ -70,8 +70,12 @@ class Report:
 
     def draw_text(self, text: str, name: str) -> None:
         """Keep a picture of lines of text, as a terminal shows them."""
+        shown = [CONTROL.sub("", line.expandtabs(4)) for line in text.rstrip().split("\n")]
+        # A longer one goes on in the next row, as in a terminal.
         lines = [
-            CONTROL.sub("", line.expandtabs(4))[:LINE_CHARACTERS_MAX] for line in text.rstrip().split("\n")
+            line[at : at + LINE_CHARACTERS_MAX]
+            for line in shown
+            for at in range(0, max(len(line), 1), LINE_CHARACTERS_MAX)
         ]
         width, height = 16 + 7.3 * max(map(len, lines), default=1), 16 + 16 * len(lines)
         rows = [

@@ -91,3 +91,11 @@ def test_a_lab_that_has_seen_nothing_has_not_seen_what_it_should(tmp_path: Path)
     assert report.holds
     report.check("seen", "no", False)
     assert not report.holds
+
+
+def test_a_picture_of_text_shows_long_lines_to_their_end(tmp_path: Path) -> None:
+    report = Report("exercises", tmp_path)
+    report.draw_text("short\n\n" + "a" * 300 + "end", "exercises")
+    drawn = (tmp_path / "exercises.svg").read_text()
+    assert "end</text>" in drawn
+    assert drawn.count("<text ") == 1 + 3

@@ -163,6 +163,17 @@ def test_routes_lie_on_their_links() -> None:
     assert "route 0 to 47" in texts(pictures.svg(topology, routes=routes))
 
 
+@pytest.mark.parametrize("pairs", [[], [(0, 5)]])
+def test_the_legend_shows_lines_as_they_are_drawn(pairs: list[tuple[int, int]]) -> None:
+    """Links are paler below routes."""
+    topology = routing.make("testbed")
+    scene = draw(topology, None, [routing.route(topology, src, dst) for src, dst in pairs])
+    links = [stroke.colour for stroke in scene.strokes if stroke.title and "host" not in stroke.title]
+    shown = [stroke for stroke in scene.strokes if not stroke.title and stroke.opacity == 1]
+    assert {stroke.colour for stroke in shown} >= set(links)
+    assert len(set(links)) == 2
+
+
 @pytest.mark.parametrize("scheme", routing.schemes())
 def test_groups_are_drawn(scheme: str) -> None:
     topology = routing.make("testbed")

@@ -20,7 +20,8 @@ from wormcast.routing.routes import spanning_tree
 
 SWITCH_RADIUS = 16.0
 LINK, TREE, SWITCH, ROOT, HOST = "#b3b9c1", "#1f3d5c", "#3b6ea5", "#b5402f", "#f2e3c2"
-FADED = "#e3e6ea"
+FADED_LINK, FADED_TREE = "#e3e6ea", "#b1bbc6"
+"""Below what is drawn over them."""
 # Port numbers are written on pictures of at most so many links.
 PORTS_SHOWN_MAX = 40
 # How far links bend out of the way of a switch, in the order tried.
@@ -69,7 +70,8 @@ def draw(
     legend = [("disc", SWITCH, "switch"), ("disc", ROOT, "root")]
     if topology["hosts"]:
         legend.append(("disc", HOST, "host"))
-    legend += [("line", TREE, "spanning tree"), ("line", LINK, "other link")]
+    of_tree, other = _link_colours(faded=over)
+    legend += [("line", of_tree, "spanning tree"), ("line", other, "other link")]
     legend += draw_routes(scene, sketch, routes)
     if group is not None:
         legend += _draw_group(scene, sketch, group)
@@ -177,18 +179,22 @@ class _Nearby:
         return True
 
 
+def _link_colours(*, faded: bool) -> tuple[str, str]:
+    """Of the links of the spanning tree, and of the others."""
+    return (FADED_TREE, FADED_LINK) if faded else (TREE, LINK)
+
+
 def _draw_links(scene: Scene, sketch: Sketch, tree: Mapping[str, Any], *, faded: bool) -> None:
     in_tree = {(a, a_port) for a, a_port, _, _ in tree["links"]}
     in_tree |= {(b, b_port) for _, _, b, b_port in tree["links"]}
     thick, thin = [], []
+    of_tree, other = _link_colours(faded=faded)
     for link, curve in zip(sketch.topology["links"], sketch.curves, strict=True):
         title = f"{link['a']}:{link['a_port']} to {link['b']}:{link['b_port']}"
         if (link["a"], link["a_port"]) in in_tree:
-            thick.append(
-                Stroke(curve, TREE, 1.8 if faded else 3.0, opacity=0.35 if faded else 1.0, title=title)
-            )
+            thick.append(Stroke(curve, of_tree, 1.8 if faded else 3.0, title=title))
         else:
-            thin.append(Stroke(curve, FADED if faded else LINK, 1.3, title=title))
+            thin.append(Stroke(curve, other, 1.3, title=title))
     for host in sketch.topology["hosts"]:
         if host["switch"] in sketch.badges and host["id"] != sketch.badges[host["switch"]][0]:
             continue
