@@ -25,6 +25,7 @@ pub const ASK_FIRST_US: u64 = 200_000;
 pub const ASK_INTERVAL_US: u64 = 500_000;
 /// Bytes of an order message at most.
 pub const ORDER_BYTES_MAX: usize = 128 << 10;
+
 /// Who says in which order messages come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequencer {
@@ -168,7 +169,7 @@ impl Order {
     }
 
     /// Takes what the sequencer says; `from` is whose stream it was in, `reading` are the messages that
-    /// are being read here. False if it has to say all again.
+    /// are being read here. False if something is missing: the sequencer has to say all again.
     pub fn take(
         &mut self,
         from: HostId,
