@@ -99,10 +99,11 @@ pub struct Order {
     live: VecDeque<Run>,
     /// Of them, those that are done here.
     done: usize,
-    /// Since a snapshot all that was said has been taken: of whom, in which life of its stream and part without a gap.
-    /// Else something may be missing, and what is said after it must not come before it.
+    /// Since the last snapshot all that was said has been taken: of whom, in which life of its stream and part without a gap.
     follows: Option<Follows>,
-    /// When the sequencer is asked to say all, where that is so.
+    /// Something that was said since then found no room.
+    has_lost: bool,
+    /// When the sequencer is asked to say all.
     ask_at: Option<Instant>,
     /// A message of the sequencer has been read since, and what is missing may come before it.
     read_ahead: bool,
@@ -129,6 +130,7 @@ impl Order {
             live: VecDeque::new(),
             done: 0,
             follows: None,
+            has_lost: false,
             ask_at: None,
             read_ahead: false,
             barred: BTreeMap::new(),
@@ -179,8 +181,8 @@ impl Order {
     ) -> bool {
         let Some(message) = OrderMessage::decode(bytes) else {
             self.refused += 1;
-            self.follows = self.follows.filter(|(host, _)| *host != from);
-            return from != self.sequencer.host;
+            self.has_lost |= from == self.sequencer.host;
+            return !self.has_lost;
         };
         let known = self.sequencer;
         // One that is chosen again goes on with what it has said, though the plan that says so came here first.
@@ -206,14 +208,14 @@ impl Order {
         self.lead();
         let state = streams.state(from);
         let follows = (from, state.map(|state| (state.stream, state.unbroken)));
-        if !message.snapshot && self.follows != Some(follows) {
+        if !message.snapshot && self.has_gap(follows) {
             return false;
         }
         let heard = state.map(|state| state.stream);
         let goes_on = from == known.host && heard.is_some() && heard == self.heard;
         self.heard = heard;
         if message.snapshot {
-            self.follows = Some(follows);
+            (self.follows, self.has_lost) = (Some(follows), false);
             if std::mem::take(&mut self.read_ahead) && goes_on {
                 self.bar(&message.runs);
             }
@@ -246,7 +248,7 @@ impl Order {
         // A snapshot is bounded by its bytes.
         if !message.snapshot && self.live.len() + message.runs.len() > 2 * RUNS_MAX {
             self.refused += 1;
-            self.follows = None;
+            self.has_lost = true;
             return false;
         }
         for run in message.runs {
@@ -330,29 +332,36 @@ impl Order {
         counts
     }
 
+    /// Whether something may be missing of what the sequencer has said, after something was not: what is said after
+    /// that must not come before it.
+    fn has_gap(&self, now: Follows) -> bool {
+        self.has_lost || self.follows.is_some_and(|follows| follows != now)
+    }
+
     /// Where something may be missing of what the sequencer has said: asks for all again, by the message of its stream that
     /// comes next here; at once if nothing was missing before, then from time to time.
     pub fn poll_question(&mut self, streams: &impl Streams, now: Instant) -> Option<MessageId> {
         let origin = self.sequencer.host;
-        let state = streams.state(origin).filter(|_| !self.leads());
+        let state = streams.state(origin);
         let follows = state.map(|state| (origin, Some((state.stream, state.unbroken))));
-        let Some(state) = state.filter(|_| self.follows != follows) else {
+        let has_gap = follows.map_or(self.has_lost, |follows| self.has_gap(follows));
+        if self.leads() || !has_gap && self.follows.is_some() {
             self.ask_at = None;
             return None;
-        };
-        let first_us = match self.follows {
-            Some(_) => 0,
-            None => ASK_FIRST_US,
-        };
+        }
+        // What another says first may be on its way.
+        let is_known = self.follows.is_some_and(|(host, _)| host == origin);
+        let first_us = if is_known { 0 } else { ASK_FIRST_US };
         let at = self.ask_at.get_or_insert(now.plus_us(first_us));
         if *at > now {
             return None;
         }
         *at = now.plus_us(ASK_INTERVAL_US);
+        let (stream, start) = state.map_or((0, Seq(0)), |state| (state.stream, state.next));
         Some(MessageId {
             origin,
-            stream: state.stream,
-            start: state.next,
+            stream,
+            start,
         })
     }
 
@@ -400,7 +409,7 @@ impl Order {
             }
             let unbroken = streams.state(origin).map(|state| (stream, state.unbroken));
             // What is missing may come before it. That can be heard only behind it.
-            self.read_ahead |= said && self.follows != Some((origin, unbroken));
+            self.read_ahead |= said && self.has_gap((origin, unbroken));
             return Turn::Now;
         }
         let of_stream = |run: &&Run| run.origin == origin && run.stream == stream;

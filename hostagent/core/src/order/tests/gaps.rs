@@ -62,7 +62,6 @@ fn what_comes_behind_news_without_room_waits() {
 fn what_comes_behind_a_gap_waits() {
     let mut held = Held::of(&[(1, 0), (2, 1), (3, 1)]);
     let mut member = order(4);
-    assert!(!member.take(SEQUENCER, &say(false, &[run(3, 5, 0)]), &[], &held));
     assert!(member.take(SEQUENCER, &say(true, &[]), &[], &held));
     held.set(1, |state| state.unbroken = Unbroken(0, 1));
     let news = say(false, &[run(3, 5, 0)]);
@@ -140,6 +139,22 @@ fn who_misses_something_asks_until_all_is_said_again() {
     held.set(1, |state| state.unbroken = Unbroken(0, 1));
     assert_eq!(ask(&mut member, &held, 1), question);
     assert!(member.question_timeout().is_some());
+    // One that has just started knows nothing of the sequencer's stream.
+    let (mut new, now) = (order(4), Instant::from_micros);
+    assert_eq!(new.poll_question(&Held::default(), now(1)), None);
+    let question = new.poll_question(&Held::default(), now(1 + ASK_FIRST_US));
+    assert_eq!(question.map(|message| message.origin), Some(SEQUENCER));
     let mut first = order(1);
     assert_eq!(first.poll_question(&held, Instant::from_micros(9)), None);
+}
+
+/// Nothing that it has taken can come too early.
+#[test]
+fn one_that_has_just_started_takes_what_it_hears() {
+    let held = Held::of(&[(1, 1), (2, 1), (3, 1)]);
+    let mut member = order(4);
+    assert!(member.take(SEQUENCER, &say(false, &[run(3, 5, 0)]), &[], &held));
+    assert_eq!(member.turn(message(3, 0), &held), Turn::Now);
+    assert_eq!(member.turn(message(1, 0), &held), Turn::Later);
+    assert!(!member.read_ahead);
 }
