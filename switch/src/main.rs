@@ -13,6 +13,7 @@ mod traces;
 
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -66,6 +67,10 @@ fn main() -> ExitCode {
 
 fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let log = open_log(&settings)?;
+    settings
+        .statistics
+        .as_deref()
+        .map_or(Ok(()), can_be_written)?;
     for note in &settings.notes {
         complain(format_args!("note: {note}"));
     }
@@ -236,6 +241,21 @@ fn open_log(settings: &Settings) -> Result<Log, Box<dyn Error>> {
         LogTo::Console => Ok(Log::to_console(settings.log_level)),
         LogTo::File(files) => Log::to_file(settings.log_level, files.clone())
             .map_err(|error| format!("--log-file {}: {error}", files.name(0).display()).into()),
+    }
+}
+
+/// Statistics are written at the end: that they have no place is said before.
+fn can_be_written(statistics: &Path) -> Result<(), String> {
+    let wrong = |why: String| Err(format!("--statistics {}: {why}", statistics.display()));
+    let folder = statistics
+        .parent()
+        .filter(|folder| *folder != Path::new(""));
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            wrong(format!("there is no directory {}", folder.display()))
+        }
+        _ if statistics.is_dir() => wrong("it is a directory; name a file".to_owned()),
+        _ => Ok(()),
     }
 }
 

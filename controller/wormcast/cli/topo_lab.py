@@ -58,10 +58,13 @@ def topo_lab(topology: str, tool: str, name: str, image: str, output: Path | Non
         files = lab_files.kathara(value, name, image)
     except ValueError as error:
         raise Refusal(str(error)) from None
+    wanted = "a lab for kathara takes a folder that is empty or new"
     try:
+        if output.exists() and not output.is_dir():
+            raise Refusal(f"{output} is a file; {wanted}", value=str(output))
         output.mkdir(parents=True, exist_ok=True)
         if any(output.iterdir()):
-            raise Refusal(f"{output} is not empty", value=str(output))
+            raise Refusal(f"{output} is not empty; {wanted}", value=str(output))
         for file, text in files.items():
             (output / file).write_text(text)
     except OSError as error:

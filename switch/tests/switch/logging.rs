@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::publishing::{Publishing, bmv2, wait_for};
 
@@ -350,5 +351,35 @@ fn the_end_is_a_short_line_and_all_counts_come_when_asked() {
         let end = text.lines().find(|line| line.contains(" frames and sent "));
         let end = end.unwrap_or_else(|| panic!("{text}"));
         assert!(end.len() < 300, "{end}");
+    }
+}
+
+#[test]
+fn statistics_that_have_no_place_are_refused_before_the_switch_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().display().to_string();
+    for (file, said) in [
+        (
+            format!("{there}/none/counts.json"),
+            format!("there is no directory {there}/none"),
+        ),
+        (there.clone(), "it is a directory; name a file".to_owned()),
+    ] {
+        let command = Command::new(env!("CARGO_BIN_EXE_wormcast-switch"))
+            .args([
+                "--no-p4",
+                "--grpc-server-addr",
+                "127.0.0.1:0",
+                "--statistics",
+                &file,
+            ])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&command.stderr);
+        assert!(!command.status.success());
+        assert!(
+            errors.contains(&format!("--statistics {file}: {said}")),
+            "{errors}"
+        );
     }
 }
