@@ -20,11 +20,13 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
-    TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 from wormcast_planner import needs_grid
 
 from wormcast.counted import counted
@@ -210,6 +212,15 @@ def random_file(path: Path, size: int) -> Path:
     return path
 
 
+class RateColumn(ProgressColumn):
+    """How fast bytes come, in the unit of links and of the table."""
+
+    def render(self, task: Task) -> Text:
+        """As it is shown; nothing before two steps."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed * 8 / 1e6:.1f} Mb/s", style="progress.data.speed")
+
+
 def send(fabric: Any, job: Job, scheme: str, console: Console) -> Any:
     """One scheme, with a progress bar of the slowest receiver."""
     from wormcast.mininet import transfer
@@ -218,7 +229,7 @@ def send(fabric: Any, job: Job, scheme: str, console: Console) -> Any:
         TextColumn("{task.description:<11}"),
         BarColumn(),
         DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
+        RateColumn(),
         TimeElapsedColumn(),
     ]
     cuttable = next((link for link in fabric.links if link.far_switch is not None), None)
