@@ -70,11 +70,13 @@ def groups(fabric: Fabric) -> Iterator[list[int]]:
 
 
 def draw_sends(draw: random.Random, groups: list[int], directory: Path) -> list[Send]:
-    """Files from 0 to 30,000 bytes, few of them large."""
+    """Files from 0 to 30,000 bytes, few of them large; as many from each host, since an agent serves 32 programs at once."""
     sends = []
     directory.mkdir()
-    for number in range(SENDS):
-        origin, group = draw.choice(HOSTS), draw.choice(groups)
+    origins = list(HOSTS) * (SENDS // len(HOSTS))
+    draw.shuffle(origins)
+    for number, origin in enumerate(origins):
+        group = draw.choice(groups)
         path = directory / f"file-{number}"
         path.write_bytes(draw.randbytes(draw.choice([0, 1, 500, 1_500, draw.randrange(30_000)])))
         sends.append(Send(origin, group, path, sha256_of(path)))
