@@ -16,7 +16,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from reconvergence import wait_links
-from rig import Row, say
+from rig import Row, label, say
 from scale import READY_SECONDS_MAX, network
 from wormcast.mininet import fabric as fabrics
 
@@ -88,6 +88,6 @@ def draw(rows: list[Row], figure: Figure) -> None:
     panel = figure.add_subplot()
     for name in ("planned_ms", "done_ms"):
         times = sorted(row[name] for row in rows)
-        panel.step(times, [(n + 1) / len(times) for n in range(len(times))], where="post", label=name)
+        panel.step(times, [(n + 1) / len(times) for n in range(len(times))], where="post", label=label(name))
     panel.set(xlabel="ms from the event", ylabel="part of the cuts")
     panel.legend()

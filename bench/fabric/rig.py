@@ -147,11 +147,21 @@ def save(
     print(f"{out / part}.json, .svg; load of the machine at the end: {machine['load'][0]}", flush=True)
 
 
+UNITS = {"ms": "ms", "s": "s", "mbps": "Mb/s", "percent": "%"}
+
+
+def label(name: str) -> str:
+    """The name of a column as it stands at an axis: `latency_ms` is "latency, ms"."""
+    *words, last = name.split("_")
+    return f"{' '.join(words)}, {UNITS[last]}" if words and last in UNITS else " ".join([*words, last])
+
+
 def lines(figure: Figure, rows: list[Row], x: str, y: str, by: str, **axes: Any) -> None:
     """One line of y over x for each value of `by`."""
     panel = figure.add_subplot()
     for value in dict.fromkeys(row[by] for row in rows):
         points = sorted((row[x], row[y]) for row in rows if row[by] == value)
         panel.plot([at for at, _ in points], [of for _, of in points], "o-", label=str(value))
-    panel.set(xlabel=x, ylabel=y, **axes)
-    panel.legend(title=by, fontsize=8)
+    panel.set(xlabel=label(x), ylabel=label(y), **axes)
+    # Beside the lines, never over them.
+    figure.legend(title=by, fontsize=8, loc="outside right upper")

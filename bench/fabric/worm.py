@@ -15,7 +15,7 @@ import threading
 import time
 
 from matplotlib.figure import Figure
-from rig import MESSAGE_SECONDS_MAX, Listener, Row, fabric_of, group_of, say
+from rig import MESSAGE_SECONDS_MAX, Listener, Row, fabric_of, group_of, label, say
 from wormcast.client import Agent
 from wormcast.mininet import fabric as fabrics
 from wormcast.mininet.fabric import Fabric
@@ -114,9 +114,9 @@ def draw(rows: list[Row], figure: Figure) -> None:
     for buffers, sources in dict.fromkeys((row["buffers"], row["sources"]) for row in rows):
         those = [row for row in rows if (row["buffers"], row["sources"]) == (buffers, sources)]
         mtus = [row["mtu"] for row in those]
-        name = f"{buffers}, {sources} sources"
+        name = f"{buffers}, {sources} {'source' if sources == 1 else 'sources'}"
         above.plot(mtus, [row["received_mbps"] for row in those], "o-", label=name)
         below.plot(mtus, [row["lost_percent"] for row in those], "o-", label=name)
-    above.set(ylabel="received_mbps", title="testbed, circuit")
-    below.set(xlabel="mtu", ylabel="lost_percent")
-    above.legend(fontsize=8)
+    above.set(ylabel=label("received_mbps"), title="testbed, circuit")
+    below.set(xlabel="MTU, bytes", ylabel=label("lost_percent"))
+    figure.legend(*above.get_legend_handles_labels(), fontsize=8, loc="outside right upper")
