@@ -84,7 +84,8 @@ impl Host {
     pub fn start(&mut self, mut config: EngineConfig, now_us: u64) {
         config.host = HostId(self.id);
         config.incarnation = self.incarnation;
-        self.incarnation += 10;
+        // By more than the streams that one life opens, as the configuration asks for.
+        self.incarnation += 1_000;
         let mut agent = Agent::new(self.patience, self.transit);
         agent.start(config).expect("a valid configuration");
         self.agent = Some(agent);
