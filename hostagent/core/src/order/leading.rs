@@ -7,7 +7,7 @@ use wormcast_wire::order::{OrderMessage, Run};
 use wormcast_wire::{HostId, Seq};
 
 /// Least time between two times that the sequencer says again all that counts, µs.
-const SNAPSHOT_US: u64 = 100_000;
+pub(super) const SNAPSHOT_US: u64 = 100_000;
 
 /// Time that members ask for a message until it gets a place though it has not come, µs.
 pub(super) const ON_ITS_WAY_US: u64 = 2_000_000;

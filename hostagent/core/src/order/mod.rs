@@ -289,11 +289,14 @@ impl Order {
     /// Forgets runs whose messages all members have begun to read.
     fn trim(&mut self, streams: &impl Streams) {
         while let Some(run) = self.live.front() {
+            let leading = self.leading.as_ref();
+            let is_told = leading.is_none_or(|leading| leading.untold > 0);
             let passed = match streams.state(run.origin) {
                 Some(state) if state.stream == run.stream => !run.to.is_after(state.stable),
                 Some(state) => Seq(state.stream).is_after(Seq(run.stream)),
-                // Its stream was given up here because all was stable, or with its origin.
-                None => !self.members.contains(&run.origin) || self.is_read(run),
+                // Its stream was given up here because all was stable, or with its origin. A member that asks for it all the
+                // same has to be told.
+                None => !self.members.contains(&run.origin) || self.is_read(run) && is_told,
             };
             if !passed || (self.done == 0 && !self.is_done(run, streams)) {
                 return;

@@ -1,5 +1,6 @@
 //! A member that has missed something of what the sequencer said.
 
+use super::leading::SNAPSHOT_US;
 use super::*;
 
 fn run(origin: u16, stream: u32, number: u32) -> Run {
@@ -157,4 +158,24 @@ fn one_that_has_just_started_takes_what_it_hears() {
     assert_eq!(member.turn(message(3, 0), &held), Turn::Now);
     assert_eq!(member.turn(message(1, 0), &held), Turn::Later);
     assert!(!member.read_ahead);
+}
+
+/// Its stream was dropped with its origin, which is back; not all had read it.
+#[test]
+fn who_asks_for_what_the_sequencer_has_read_and_forgotten_is_told() {
+    let mut held = Held::of(&[(1, 0), (2, 1), (3, 0)]);
+    let (mut first, mut member) = (order(1), order(4));
+    said(&mut first, &mut held);
+    first.note_read(message(2, 0));
+    let there = held.clone();
+    held.0.remove(&HostId(2));
+    let now = Instant::from_micros(1_000_000);
+    for _ in 0..3 {
+        first.gather(&mut held);
+        assert_eq!(first.want(message(2, 0), &held, now), None);
+        first.gather(&mut held);
+        let bytes = first.poll(now.plus_us(SNAPSHOT_US)).expect("asked for");
+        assert!(member.take(SEQUENCER, &bytes, &[], &there));
+        assert_eq!(member.turn(message(2, 0), &there), Turn::Now);
+    }
 }
