@@ -117,6 +117,10 @@ impl Session {
             });
         };
         if !Unproven::note(&mut self.unproven, said, forward_us, now) {
+            // It is said once to one that has all that its parent knew of, and then with the next message only.
+            if let Some(reception) = self.reception.as_mut().filter(|_| said == Said::Ahead) {
+                reception.ask_origin_in(forward_us, now);
+            }
             return Err(Reject::StableUnproven);
         }
         self.unproven = None;

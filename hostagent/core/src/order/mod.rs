@@ -82,6 +82,13 @@ pub struct MessageId {
     pub start: Seq,
 }
 
+impl MessageId {
+    /// As the engine names it.
+    pub fn named(self) -> (HostId, u32, Seq) {
+        (self.origin, self.stream, self.start)
+    }
+}
+
 /// A sequencer, and in which part of its stream something was taken.
 type Follows = (HostId, Option<(u32, Unbroken)>);
 

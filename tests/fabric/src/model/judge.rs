@@ -1,6 +1,6 @@
 //! What must hold, by what programs noted.
 
-use super::{MS_US, Run};
+use super::Run;
 use crate::crowd::{Fate, Ident, Outcome, Sent, Taken};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -228,17 +228,8 @@ impl Run {
             // Of an origin that a plan leaves out members take nothing.
             let was_out = self.left.contains(&(ident.group, ident.origin))
                 || self.left_out.contains(&ident.origin);
-            // Hop by hop hosts believe a new life of an origin, each after a while: a long chain takes longer than
-            // the silence after which a child is given up here.
-            let hops_us = self.members[&ident.group].len() as u64 * 250 * MS_US;
-            let comes_late = self.killed.contains(&ident.origin) && hops_us > self.exclude_us;
-            let is_spoilt = was_out || comes_late || self.away_us > self.exclude_us / 2;
-            // One that was given up for its silence learns with the next message what it has missed of the order, and goes
-            // without what may come before one that it has read.
-            let mut groups = self.scenario.controller.groups.iter();
-            let is_ordered = groups.any(|group| group.id.0 == ident.group && group.ordered);
-            let goes_without = is_ordered && is_spoilt && reason == "application gave up";
-            if was_there && (is_calm && !goes_without || !is_spoilt) {
+            let is_spoilt = was_out || self.away_us > self.exclude_us / 2;
+            if was_there && (is_calm || !is_spoilt) {
                 let stream = notes.stream(*host, ident.group, ident.origin);
                 fail(format!("host {host} was there: {reason}\n{stream}"));
             }

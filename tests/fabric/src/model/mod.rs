@@ -10,7 +10,7 @@
 //! 3. Who has begun a message sees its end, or is told that it is lost, once nothing befalls any more.
 //! 4. Every message that was ended has an outcome then. It names each member.
 //! 5. A member is not said to lack a message for no reason: one that was there all the time, and silent for no longer
-//!    than the stated limits, has it. In an ordered group one that was silent for longer may go without some after it.
+//!    than the stated limits, has it.
 //! 6. In the end, when all are there, all get what is written.
 //!
 //! What would make it false, and how it is drawn:

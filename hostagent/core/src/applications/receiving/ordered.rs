@@ -99,12 +99,7 @@ impl Receiving {
                 && let Some(said_by) = order.want(message, &OfEngine { engine, group }, now)
                 && sending.is_order_read(engine, group, said_by)
             {
-                let MessageId {
-                    origin,
-                    stream,
-                    start,
-                } = message;
-                engine.tell_next(group, member, (origin, stream, start));
+                engine.tell_next(group, member, message.named());
             }
         }
     }
@@ -145,12 +140,7 @@ impl Receiving {
             };
             if !order.leads() {
                 if let Some(message) = order.poll_question(&streams, now) {
-                    let MessageId {
-                        origin,
-                        stream,
-                        start,
-                    } = message;
-                    engine.ask_for_order(group, origin, (origin, stream, start));
+                    engine.ask_for_order(group, message.origin, message.named());
                 }
                 next = [next, order.question_timeout()].into_iter().flatten().min();
                 continue;
@@ -236,15 +226,13 @@ impl Receiving {
                     && is_due(&mut stream.remind_at, now)
                     && let Some(first) = waited_for
                 {
-                    let message = (first.origin, first.stream, first.start);
-                    engine.ask_for_order(group, first.origin, message);
+                    engine.ask_for_order(group, first.origin, first.named());
                 }
                 // What is read here takes as long as it takes.
                 if !reading.is_empty() && order.follows_any() {
                     stream.ask_at = None;
                 } else if turn != Turn::Now && is_due(&mut stream.ask_at, now) {
-                    let MessageId { stream, start, .. } = opened.id;
-                    engine.ask_for_order(group, order.sequencer(), (origin, stream, start));
+                    engine.ask_for_order(group, order.sequencer(), opened.id.named());
                 }
                 // What is being read by an order that counts no more goes on beside.
                 return turn == Turn::Now;
