@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from controller_lab.agents import TestAgent, attached
-from controller_lab.running import NEVER_S, running, until
+from controller_lab.running import NEVER_S, running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.api.plan_requests import group_request
 from wormcast.directory import server
@@ -32,7 +32,7 @@ def add_switches(controller: Controller, count: int = 2) -> None:
     """Switches in a row, taken for up; no server answers for them."""
     for n in range(count):
         controller.put_switches([SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8)])
-        controller.monitor.connect(SwitchId(n), 0.0)
+        take_for_up(controller, SwitchId(n))
         if n:
             controller.monitor.restore_link(Link(SwitchId(n - 1), PortId(7), SwitchId(n), PortId(6)))
 

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from controller_lab.agents import TestAgent, attached
-from controller_lab.running import running, until
+from controller_lab.running import running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.decimal import read_decimal
 from wormcast.directory.messages import TEXT_MAX
@@ -38,7 +38,7 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
         address = f"unix:{tmp_path}/agents.sock"
         async with running(tmp_path / "state.db", (address,)) as controller:
             controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
-            controller.monitor.connect(SwitchId(0), 0.0)
+            take_for_up(controller, SwitchId(0))
             for port, name in enumerate(("good", "bad")):
                 frame = encode_announcement(Announcement(name, b"\2\0\0\0\0\1", 100))
                 controller.packet_received(SwitchId(0), PortId(port), frame)

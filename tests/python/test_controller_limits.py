@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 from controller_lab.agents import TestAgent, attached
-from controller_lab.running import rest, running, until
+from controller_lab.running import rest, running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
@@ -28,7 +28,7 @@ def with_agents(tmp_path: Path, registers: list[dict[str, int]], test: Test) -> 
         address = f"unix:{tmp_path}/agents.sock"
         async with running(None, (address,)) as controller, contextlib.AsyncExitStack() as stack:
             controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
-            controller.monitor.connect(SwitchId(0), 0.0)
+            take_for_up(controller, SwitchId(0))
             agents = []
             for n, register in enumerate(registers):
                 frame = encode_announcement(Announcement(f"a{n}", b"\2\0\0\0\0\1", 100))

@@ -13,7 +13,7 @@ from typing import Any
 
 import finsy
 import pytest
-from controller_lab.running import rest, running, until
+from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.small import add_fabric
 from finsy.p4entity import decode_entity, encode_updates
 from finsy.proto import p4r
@@ -406,7 +406,7 @@ def test_agents_are_told_how_long_tree_routes_may_be() -> None:
                 SPEC, id=SwitchId(switch), address=f"127.0.0.1:{40000 + switch}", ports=32, device_ports=pairs
             )
             controller.put_switches([spec])
-            controller.monitor.connect(spec.id, 0.0)
+            take_for_up(controller, spec.id)
             if switch:
                 link = Link(SwitchId(switch - 1), PortId(31), SwitchId(switch), PortId(30))
                 controller.monitor.restore_link(link)

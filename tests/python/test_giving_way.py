@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from controller_lab.running import running, until
+from controller_lab.running import running, take_for_up, until
 from wormcast import routing
 from wormcast.discovery.links import LinkMonitor
 from wormcast.network.ids import PortId
@@ -69,7 +69,7 @@ def test_mtus_are_looked_at_later_where_links_have_only_gone() -> None:
                 controller.put_switches(
                     [SwitchSpec(switch.id, f"127.0.0.1:{40000 + switch.id}", 0, switch.ports)]
                 )
-                controller.monitor.connect(switch.id, 0.0)
+                take_for_up(controller, switch.id)
             for link in network.links:
                 controller.monitor.restore_link(link)
             asked: list[float] = []

@@ -11,7 +11,7 @@ import httpx
 import jsonschema
 import pytest
 from click.testing import CliRunner
-from controller_lab.running import rest, running, until
+from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.serving import serving
 from wormcast.cli.main import main
 from wormcast.network.ids import Epoch, SwitchId
@@ -35,7 +35,7 @@ def add_network(controller: Controller) -> None:
     """One switch, taken for up, with an agent on each host."""
     spec = SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, HOSTS)
     controller.put_switches([spec])
-    controller.monitor.connect(spec.id, 0.0)
+    take_for_up(controller, spec.id)
     for host in range(HOSTS):
         controller.declare_host(f"h{host}", 0, host, host)
         controller.agent_registered(f"h{host}", host, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))

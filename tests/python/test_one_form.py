@@ -14,7 +14,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 from controller_lab.fabrics import random_topology
-from controller_lab.running import rest, running, until
+from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.cli.main import main
@@ -54,7 +54,7 @@ def with_controller(
         for switch in network.switches:
             spec = SwitchSpec(switch.id, f"127.0.0.1:{40000 + switch.id}", 0, switch.ports)
             controller.put_switches([spec])
-            controller.monitor.connect(switch.id, 0.0)
+            take_for_up(controller, switch.id)
         for link in network.links:
             controller.monitor.restore_link(link)
         for host in network.hosts:

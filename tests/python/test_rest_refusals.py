@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import jsonschema
 import pytest
-from controller_lab.running import rest, running
+from controller_lab.running import rest, running, take_for_up
 from wormcast.api.app import create_app
 from wormcast.network.ids import SwitchId
 from wormcast.reconcile.controller import Controller
@@ -132,7 +132,7 @@ def mutate(random_: random.Random, value: Any) -> str:
 
 async def add_network(controller: Controller) -> None:
     controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 8)])
-    controller.monitor.connect(SwitchId(0), 0.0)
+    take_for_up(controller, SwitchId(0))
     for host in range(3):
         controller.declare_host(f"h{host}", 0, host, None)
 

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 from controller_lab.agents import TestAgent, attached
-from controller_lab.running import rest, running, until
+from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.serving import serving
 from wormcast import routing
 from wormcast.agentrpc import agent_pb2
@@ -37,7 +37,7 @@ def add_network(controller: Controller, no_transit: frozenset[int] = frozenset()
     for switch in NETWORK["switches"]:
         spec = SwitchSpec(SwitchId(switch["id"]), f"127.0.0.1:{40000 + switch['id']}", 0, switch["ports"])
         controller.put_switches([spec])
-        controller.monitor.connect(spec.id, 0.0)
+        take_for_up(controller, spec.id)
     for link in NETWORK["links"]:
         ends = ((SwitchId(link[end]), PortId(link[f"{end}_port"])) for end in ("a", "b"))
         controller.monitor.restore_link(Link.between(*ends))
@@ -223,6 +223,7 @@ def test_a_root_that_is_away_is_named_and_replaced() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         await client.put("routing", json={"algorithm": "rrmit", "root": 8})
         spec = controller.sessions[SwitchId(8)].spec
+        controller.monitor.connect(spec.id, -100.0)
         controller.monitor.disconnect(spec.id, -100.0)
         controller.monitor.handle_timeout(controller.clock.now())
         controller.notice()

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from controller_lab.running import rest, running
+from controller_lab.running import rest, running, take_for_up
 from controller_lab.small import all_take_part
 from wormcast import routing
 from wormcast.cli.group_plan import _request
@@ -27,7 +27,7 @@ def add_torus(controller: Controller) -> None:
     for at in range(HOSTS):
         spec = SwitchSpec(SwitchId(at), f"127.0.0.1:{41000 + at}", 0, 8)
         controller.put_switches([spec])
-        controller.monitor.connect(spec.id, 0.0)
+        take_for_up(controller, spec.id)
         controller.declare_host(f"h{at}", at, 0, None)
     for at in range(HOSTS):
         row, column = divmod(at, SIZE)

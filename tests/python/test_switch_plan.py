@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from controller_lab.running import rest, running
+from controller_lab.running import rest, running, take_for_up
 from wormcast import routing
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.offload.switch_plan import switch_plan
@@ -87,7 +87,7 @@ def test_the_plan_is_that_of_the_controller_itself() -> None:
     async def main() -> None:
         async with running() as controller:
             controller.put_switches([SwitchSpec(SwitchId(0), "127.0.0.1:40000", 0, 4)])
-            controller.monitor.connect(SwitchId(0), 0.0)
+            take_for_up(controller, SwitchId(0))
             for port in range(3):
                 controller.declare_host(f"h{port}", 0, PortId(port), None)
             controller.groups.create(GroupRequest("switch", ("h0", "h2"), 7, class_d="239.1.2.3"))

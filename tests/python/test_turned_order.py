@@ -7,7 +7,7 @@ import contextlib
 from pathlib import Path
 
 from controller_lab.agents import TestAgent, attached
-from controller_lab.running import running, until
+from controller_lab.running import running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import PortId, SwitchId
@@ -42,7 +42,7 @@ def make_ring(controller: Controller) -> None:
     """No server answers for the switches; they are taken for up."""
     for n in range(COUNT):
         controller.put_switches([SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8)])
-        controller.monitor.connect(SwitchId(n), 0.0)
+        take_for_up(controller, SwitchId(n))
         controller.ports_told(SwitchId(n), PortsTold())
     for link in links():
         controller.monitor.restore_link(link)

@@ -11,7 +11,7 @@ from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
-from controller_lab.running import rest, running
+from controller_lab.running import rest, running, take_for_up
 
 
 def add_fabric(controller: Controller) -> None:
@@ -19,7 +19,7 @@ def add_fabric(controller: Controller) -> None:
     for n in range(2):
         spec = SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 4)
         controller.put_switches([spec])
-        controller.monitor.connect(spec.id, 0.0)
+        take_for_up(controller, spec.id)
     controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
     for host, (switch, port) in enumerate([(0, 0), (0, 1), (1, 0)]):
         controller.declare_host(f"h{host}", switch, port, None)
