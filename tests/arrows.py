@@ -1,11 +1,16 @@
 """Who uses whom: the arrows between our crates, packages and files.
 
     .venv/bin/python tests/arrows.py           what breaks a rule, a line each
-    .venv/bin/python tests/arrows.py CRATE     the arrows between the folders of a crate or package
+    .venv/bin/python tests/arrows.py CRATE     the arrows between the folders of a crate or package, and its circles of files
 
 The rules: a crate depends only on those that `CRATES` names; a pure one has the clippy.toml that denies IO. Within a
 crate or a Python package, files that use each other in a circle lie in one folder, and folders use each other in no
 circle, so that each folder is above those it uses. What only tests use is no arrow: `#[cfg(test)]` modules are left out.
+
+In Rust no files use each other in a circle at all, but for those that `RUST_CIRCLES` still names. A file uses another if
+it names something that is written there: by a `use` or by a path. A name that was handed on, by `pub use` or because a
+module above imported it, leads to the file that has it, so a parent that only declares its children or hands their names
+on uses none of them. Calling a method or reading a field names no file.
 """
 
 from __future__ import annotations
@@ -82,6 +87,27 @@ PURE_LIBRARIES = {
     "sha2", "thiserror", "twox-hash",
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}
+# Circles of files that are still to be opened, by crate: how many files each has. A circle goes from here when it is open,
+# and none is added.
+RUST_CIRCLES = {
+    "wire": [2, 2, 5],
+    "routing": [2, 2, 3, 5, 6, 8],
+    "planner": [2, 2, 2, 2, 3, 4],
+    "planner/python": [15],
+    "protocol": [3, 6, 6],
+    "hostagent/core": [2, 2, 2, 2, 6],
+    "hostagent": [2],
+    "switch/program": [2, 2, 2, 2, 4],
+    "switch/pipeline": [2, 3, 14],
+    "switch/jit": [3],
+    "switch/ports": [2],
+    "switch/dataplane": [19],
+    "switch/p4runtime": [2, 2, 15],
+    "switch/gnmi": [2],
+    "switch/bmv2": [2],
+    "switch/stf": [2],
+    "tests/fabric": [2],
+}
 # Pure Python packages and what they must not import.
 PURE_PACKAGES = [f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "pictures")]
 SHELL_MODULES = {"asyncio", "socket", "grpc", "finsy", "fastapi", "sqlite3", "time", "random", "threading"}
@@ -192,11 +218,13 @@ class RustModule:
     exports: dict[str, PathSegments]
     """`pub use`: the name here, and where it is from."""
     globs: list[PathSegments]
+    imports: dict[str, PathSegments]
+    """`use`: the same; modules below see these too."""
 
 
 def read_rust(text: str) -> RustModule:
     tokens = rust_tokens(text)
-    module = RustModule([], {}, [])
+    module = RustModule([], {}, [], {})
     at = 0
     public = False
     while at < len(tokens):
@@ -214,6 +242,7 @@ def read_rust(text: str) -> RustModule:
                     module.exports[name] = path
                 else:
                     module.uses.append(path)
+                    module.imports[name] = path
         elif (
             re.match(r"[A-Za-z_]", token)
             and tokens[at + 1 : at + 2] == ["::"]
@@ -238,7 +267,12 @@ def end_of_visibility(tokens: list[str], at: int) -> int:
 
 
 def rust_graph(source: Path) -> Graph:
-    """The files of a crate and those they use; a name that is handed on leads to where it is from."""
+    """The files of a crate and those they use."""
+    return {file: frozenset(targets) for file, targets in rust_names(source).items()}
+
+
+def rust_names(source: Path) -> dict[Path, dict[Path, set[str]]]:
+    """The files of a crate, and what each names of others; a name that is handed on leads to where it is from."""
     files = rust_files(source)
     modules = {path: read_rust(file.read_text()) for path, file in files.items()}
 
@@ -262,7 +296,7 @@ def rust_graph(source: Path) -> Graph:
             if (*at, name) in files:
                 at = (*at, name)
                 continue
-            exported = modules[at].exports.get(name)
+            exported = modules[at].exports.get(name, modules[at].imports.get(name))
             if exported is not None and depth < 8:
                 target = absolute(at, exported)
                 return None if target is None else home((*target, *path[n + 1 :]), depth + 1)
@@ -283,12 +317,15 @@ def rust_graph(source: Path) -> Graph:
             is not None
         )
 
-    graph = {}
+    named: dict[Path, dict[Path, set[str]]] = {}
     for at, file in files.items():
-        targets = (absolute(at, path) for path in modules[at].uses if path)
-        homes = (home(target) for target in targets if target is not None)
-        graph[file] = frozenset(files[h] for h in homes if h is not None) - {file}
-    return graph
+        named[file] = {}
+        for path in modules[at].uses:
+            target = absolute(at, path)
+            found = None if target is None else home(target)
+            if found is not None and files[found] != file:
+                named[file].setdefault(files[found], set()).add(path[-1])
+    return named
 
 
 # Python
@@ -419,7 +456,23 @@ def faults() -> list[str]:
         found += python_io_faults(folder, (ROOT / folder).rglob("*.py"))
     for folder, graph in graphs():
         found += graph_faults(ROOT / folder, graph)
+        if folder in CRATES:
+            found += circle_faults(ROOT / folder, graph, RUST_CIRCLES.get(folder, []))
     return found
+
+
+def circle_faults(base: Path, graph: Graph, known: list[int]) -> list[str]:
+    """Circles of files, unless there are just those that are known, by the number of their files."""
+    sizes = sorted(len(circle) for circle in circles(graph))
+    if sizes == known:
+        return []
+    name = base.relative_to(ROOT) if base.is_relative_to(ROOT) else base
+    lines = [f"{name}: circles of {sizes or 'no'} files; known are those of {known or 'none'}"]
+    for circle in circles(graph):
+        lines.append(
+            f"{name}: files in a circle: {', '.join(str(file.relative_to(base)) for file in circle)}"
+        )
+    return lines
 
 
 def graph_faults(base: Path, graph: Graph) -> list[str]:
@@ -457,7 +510,19 @@ def main() -> int:
             if source != target:
                 base = ROOT / name
                 print(f"{source.relative_to(base)} -> {target.relative_to(base)}  {count}")
+        print_circles(ROOT / name, known[name])
     return 0
+
+
+def print_circles(base: Path, graph: Graph) -> None:
+    """Each circle of files: who uses whom in it, and in Rust by which names."""
+    names = rust_names(base / "src") if (base / "src").is_dir() else {}
+    for circle in circles(graph):
+        print(f"\na circle of {len(circle)} files")
+        for file in circle:
+            for target in sorted(graph[file] & set(circle)):
+                used = ", ".join(sorted(names.get(file, {}).get(target, ())))
+                print(f"    {file.relative_to(base)} -> {target.relative_to(base)}  {used}".rstrip())
 
 
 if __name__ == "__main__":

@@ -83,6 +83,38 @@ def test_a_circle_of_rust_files_is_found(tmp_path: Path, back: str, found: list[
 
 
 @pytest.mark.parametrize(
+    ("child", "sizes"),
+    [
+        ("", []),
+        ("use super::Handed;", []),
+        ("use super::Imported;", []),
+        ("use super::own;", [2]),
+        ("fn f() -> u8 { crate::top::own() }", [2]),
+        ("use super::other::Other;", [3]),
+        ("#[cfg(test)]\nmod tests { use super::super::own; }", []),
+    ],
+)
+def test_a_circle_of_rust_files_in_one_folder_is_found(tmp_path: Path, child: str, sizes: list[int]) -> None:
+    source = write(
+        tmp_path,
+        {
+            "lib.rs": "mod low; mod top;",
+            "low.rs": "pub struct Imported; pub struct Handed;",
+            "top/mod.rs": "mod side; mod other; use crate::low::Imported; pub use crate::low::Handed;\n"
+            "use side::Side; pub fn own() -> u8 { 1 }",
+            "top/side.rs": f"pub struct Side;\n{child}",
+            "top/other.rs": "use super::own; pub struct Other;",
+        },
+    )
+    graph = arrows.rust_graph(source)
+    assert [len(circle) for circle in arrows.circles(graph)] == sizes
+    assert bool(arrows.circle_faults(source, graph, [])) == bool(sizes)
+    assert arrows.circle_faults(source, graph, sizes) == []
+    # An open circle must leave the list.
+    assert arrows.circle_faults(source, graph, [*sizes, 9])
+
+
+@pytest.mark.parametrize(
     ("back", "found"),
     [
         ("", []),
