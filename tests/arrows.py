@@ -101,7 +101,6 @@ RUST_CIRCLES = {
     "switch/pipeline": [2, 3, 14],
     "switch/jit": [3],
     "switch/ports": [2],
-    "switch/dataplane": [19],
     "switch/p4runtime": [2, 2, 15],
     "switch/gnmi": [2],
     "switch/bmv2": [2],

@@ -13,7 +13,7 @@ use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::port::LinkOutput;
 use super::settings::SwitchSettings;
-use super::start::StartError;
+use super::start_error::StartError;
 use super::switch::Switch;
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use crate::log::Log;

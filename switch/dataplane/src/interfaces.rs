@@ -4,18 +4,10 @@ use tokio::sync::watch;
 
 use super::changes::PortStatus;
 use super::input::Source;
+use super::port::PortState;
 use super::snapshot::PortSnapshot;
 use super::switch::Switch;
 use wormcast_switch_ports::ChangedLinks;
-
-/// What is told of a port when it changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PortState {
-    pub(super) up: bool,
-    pub(super) enabled: bool,
-    pub(super) present: bool,
-    pub(super) mtu: Option<usize>,
-}
 
 /// A port that leads out of the switch, at one moment.
 #[derive(Clone, Debug)]

@@ -8,8 +8,7 @@ use super::input::LinkInput;
 use super::mailbox::Mailbox;
 use super::port::LinkOutput;
 use super::settings::{DataplaneSettings, LinkEnd};
-use super::start::StartError;
-use super::worker::Event;
+use super::start_error::StartError;
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_ports::memory;
 use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
@@ -40,6 +39,15 @@ pub(super) struct Place {
     pub(super) worker: usize,
     /// Its position there.
     pub(super) switch: usize,
+}
+
+/// What an event in the mailbox of a worker means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// An input of a switch has frames.
+    Frames { switch: usize, input: usize },
+    /// The link of a port has room again.
+    Room { switch: usize, port: usize },
 }
 
 struct Peer {

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
 
-use super::interfaces::PortState;
 use super::mailbox::Mailbox;
-use super::message_ports::MessageLink;
+use super::messages::MessageLink;
 use wormcast_switch_flow::TokenBucket;
 use wormcast_switch_flow::{FrameHold, PrioritySet};
 use wormcast_switch_pipeline::{PortId, Queued};
@@ -76,6 +75,15 @@ impl Link {
 pub(super) struct HeldPacket {
     pub(super) packet: Queued,
     pub(super) hold: Option<FrameHold>,
+}
+
+/// What is told of a port when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PortState {
+    pub(super) up: bool,
+    pub(super) enabled: bool,
+    pub(super) present: bool,
+    pub(super) mtu: Option<usize>,
 }
 
 /// The sending half of a port.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::message_ports::MessagePorts;
+use super::messages::MessagePorts;
 use wormcast_switch_flow::BitRate;
 use wormcast_switch_flow::QueueSettings;
 use wormcast_switch_pipeline::PortId;

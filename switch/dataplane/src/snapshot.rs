@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::flow_control::LosslessSnapshot;
 use super::input::Source;
-use super::lossless::LosslessSnapshot;
-use super::observer::{EventLogCounts, NotificationCounts};
 use super::port::Link;
+use super::published::{EventLogCounts, NotificationCounts};
 use super::switch::Switch;
 use super::traffic::TO_CONTROLLER_MAX;
 use wormcast_switch_pipeline::LoadedProgram;

@@ -1,7 +1,6 @@
 //! Opening all ports and starting the threads.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -16,32 +15,14 @@ use super::load::Load;
 use super::mailbox::Mailbox;
 use super::open::Opening;
 use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
+use super::start_error::StartError;
 use super::switch::Switch;
+use super::thread_work::ThreadWork;
 use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use super::worker::Worker;
-use super::worker_thread::{ThreadWork, WorkerThread};
+use super::worker_thread::WorkerThread;
 use crate::log::Log;
 use wormcast_switch_flow::cycle::FabricPort;
-use wormcast_switch_ports::InterfaceError;
-
-/// A data plane that cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Settings that cannot be.
-    #[error("{0}")]
-    Settings(String),
-    /// An interface that cannot be used.
-    #[error(transparent)]
-    Interface(#[from] InterfaceError),
-    /// The system refused something else.
-    #[error("data plane: {step}: {error}")]
-    System {
-        /// What was asked of it.
-        step: &'static str,
-        /// What it said.
-        error: io::Error,
-    },
-}
 
 /// What each switch has for its controllers, by device id.
 pub type FromDataplane = Vec<(u64, mpsc::Receiver<ToController>)>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::clock::Clock;
-use super::lossless::Lossless;
+use super::flow_control::Lossless;
 use super::port::{HeldPacket, Link, Port};
 use super::port_set::PortSet;
 use wormcast_switch_flow::ecn;

@@ -8,9 +8,11 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::control::Command;
 use super::input::Input;
+use super::layout::Event;
 use super::mailbox::Mailbox;
+use super::spread::spread;
 use super::switch::Switch;
-use super::worker_thread::{Sleep, ThreadWork, spread};
+use super::thread_work::{Sleep, ThreadWork};
 use wormcast_switch_ports::readiness::Woken;
 use wormcast_switch_ports::{ReadableSet, ReceiveRing, TransmitQueue};
 
@@ -22,15 +24,6 @@ const MAINTENANCE_US: u64 = 250_000;
 
 /// How often a thread looks for frames while the kernel does not watch all of its sockets.
 const UNWATCHED_LOOK_US: u64 = 1_000;
-
-/// What an event in the mailbox of a worker means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// An input of a switch has frames.
-    Frames { switch: usize, input: usize },
-    /// The link of a port has room again.
-    Room { switch: usize, port: usize },
-}
 
 /// Switches that share a thread, or one switch whose threads share it ([`ThreadWork`]).
 ///
