@@ -2,7 +2,7 @@
 
 use wormcast_routing::routes::{Algorithm, RouteError};
 use wormcast_routing::topology::TopologyError;
-use wormcast_wire::{HostId, SwitchId};
+use wormcast_wire::HostId;
 
 /// Why a change cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,16 +37,6 @@ pub enum ChangeError {
         dst: HostId,
         /// Where it fails.
         reason: String,
-    },
-    /// A link that is there already, or not there, the other way round than it should.
-    #[error("link at {switch}:{port} {reason}")]
-    Link {
-        /// Switch at one end.
-        switch: SwitchId,
-        /// Its port.
-        port: u8,
-        /// What is wrong.
-        reason: &'static str,
     },
 }
 

@@ -43,8 +43,6 @@ mod channels;
 mod dependencies;
 mod detours;
 mod error;
-mod incremental;
-
 mod json;
 mod paths;
 mod planner;
@@ -53,7 +51,6 @@ mod trees;
 mod written;
 
 pub use error::ChangeError;
-pub use incremental::{Incremental, Touched};
 
 use self::planner::Planner;
 use wormcast_routing::deadlock::Channel;
