@@ -6,6 +6,7 @@
 The rules: a crate depends only on those that `CRATES` names; a pure one has the clippy.toml that denies IO. Within a
 crate or a Python package, files that use each other in a circle lie in one folder, and folders use each other in no
 circle, so that each folder is above those it uses. What only tests use is no arrow: `#[cfg(test)]` modules are left out.
+The testbed (`mininet/`) uses what `TESTBED_USES` names; the modules of `TESTBED_USERS` alone use it.
 
 In Rust no files use each other in a circle at all, but for those that `RUST_CIRCLES` still names. A file uses another if
 it names something that is written there: by a `use` or by a path. A name that was handed on, by `pub use` or because a
@@ -109,6 +110,13 @@ RUST_CIRCLES = {
 }
 # Pure Python packages and what they must not import.
 PURE_PACKAGES = [f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "pictures")]
+# `wormcast.mininet` is a link to mininet/testbed.
+TESTBED = "mininet"
+TESTBED_USES = {
+    "client", "network", "p4rt", "pictures", "routing", "counted.py", "exits.py", "wire.py",
+}  # fmt: skip
+# The commands that bring fabrics up, and the hint that one is up; nothing of the controller.
+TESTBED_USERS = {"cli/fabric.py", "cli/fabric_completion.py", "cli/fabric_parts.py", "cli/nearby.py"}
 SHELL_MODULES = {"asyncio", "socket", "grpc", "finsy", "fastapi", "sqlite3", "time", "random", "threading"}
 
 Graph = Mapping[Path, frozenset[Path]]
@@ -333,7 +341,9 @@ def rust_names(source: Path) -> dict[Path, dict[Path, set[str]]]:
 def python_graph(name: str, folder: Path) -> Graph:
     """The files of a package and those they import; what only a type checker reads is an import too."""
     files = {}
-    for path in sorted(folder.rglob("*.py")):
+    # A link to a folder is a part of the package too.
+    links = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
+    for path in sorted(path for place in (folder, *links) for path in place.rglob("*.py")):
         parts = (name, *path.relative_to(folder).with_suffix("").parts)
         files[parts[:-1] if parts[-1] == "__init__" else parts] = path
     graph = {}
@@ -445,6 +455,22 @@ def python_io_faults(folder: str, files: Iterable[Path]) -> list[str]:
     ]
 
 
+def testbed_faults(base: Path, graph: Graph) -> list[str]:
+    """Arrows between the package and the testbed that are not allowed."""
+    found = []
+    for file, targets in graph.items():
+        source = file.relative_to(base)
+        for target in sorted(path.relative_to(base) for path in targets):
+            inside = source.parts[0] == TESTBED, target.parts[0] == TESTBED
+            if inside == (False, True) and source.as_posix() not in TESTBED_USERS:
+                found.append(
+                    f"{source}: uses the testbed, {target}; only {', '.join(sorted(TESTBED_USERS))} may"
+                )
+            if inside == (True, False) and target.parts[0] not in TESTBED_USES:
+                found.append(f"{source}: the testbed may not use {target}")
+    return found
+
+
 def faults() -> list[str]:
     """Everything that breaks a rule, a line each; empty if all is well."""
     found = []
@@ -457,6 +483,8 @@ def faults() -> list[str]:
         found += graph_faults(ROOT / folder, graph)
         if folder in CRATES:
             found += circle_faults(ROOT / folder, graph, RUST_CIRCLES.get(folder, []))
+        if folder in PACKAGES.values():
+            found += testbed_faults(ROOT / folder, graph)
     return found
 
 

@@ -27,7 +27,7 @@ SETTLE_S = 1.0
 SECONDS_MAX = 900
 PEER_SECONDS_MAX = 90
 """After that a transfer of a peer has failed."""
-# As the fabric's links (controller/wormcast/mininet/links.py): a burst of some frames, a queue of 40 ms.
+# As the fabric's links (mininet/testbed/links.py): a burst of some frames, a queue of 40 ms.
 BURST_BYTES, QUEUE_BYTES = 15_000, 150_000
 HEADROOM = 0.95
 """Part of the link that UFTP and udpcast are told to use; they need a rate."""

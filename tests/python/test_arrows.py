@@ -139,6 +139,31 @@ def test_a_circle_of_python_files_is_found(tmp_path: Path, back: str, found: lis
     assert [fault.split(": ")[1] for fault in faults] == found
 
 
+def test_the_testbed_is_used_by_its_commands_alone_and_uses_no_controller(tmp_path: Path) -> None:
+    testbed = write(
+        tmp_path / "mininet" / "testbed",
+        {
+            "__init__.py": "",
+            "fabric.py": "from package import client",
+            "keep.py": "from package.reconcile import plan",
+        },
+    )
+    folder = write(
+        tmp_path / "package",
+        {
+            "client/__init__.py": "",
+            "cli/fabric.py": "def up():\n    from package.mininet import fabric",
+            "reconcile/plan.py": "from package.mininet.fabric import Fabric",
+        },
+    )
+    (folder / "mininet").symlink_to(testbed)
+    faults = arrows.testbed_faults(folder, arrows.python_graph("package", folder))
+    assert [fault.split(";")[0] for fault in faults] == [
+        "mininet/keep.py: the testbed may not use reconcile/plan.py",
+        "reconcile/plan.py: uses the testbed, mininet/fabric.py",
+    ]
+
+
 def test_a_manifest_that_points_up_or_does_io_is_found() -> None:
     routing = arrows.CRATES["routing"]
     assert arrows.manifest_faults("routing", ["serde"], routing) == []

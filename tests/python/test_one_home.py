@@ -18,7 +18,7 @@ from wormcast.network.groups import SCHEME_DEFAULT, SCHEMES
 from wormcast_planner import GROUP_BROADCAST, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX, is_copied_by_switches
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHIPPED = sorted((ROOT / "controller").rglob("*.py"))
+SHIPPED = sorted(path for folder in ("controller", "mininet") for path in (ROOT / folder).rglob("*.py"))
 SHIPPED = [path for path in SHIPPED if not path.name.startswith("agent_pb2")]
 LISTS = {
     "schemes": frozenset(SCHEMES),
@@ -28,7 +28,7 @@ LISTS = {
 ALIKE_MAX = 2
 """Names of one list that a literal may hold; more of them are a copy."""
 ALLOWED = {
-    ("controller/wormcast/mininet/report.py", "schemes"),  # a sentence about each: held equal below
+    ("mininet/testbed/report.py", "schemes"),  # a sentence about each: held equal below
     ("controller/wormcast/cli/route.py", "algorithms"),  # those that draw paths
     ("controller/wormcast/cli/group_plan.py", "schemes"),  # those that switches copy: held equal below
     ("controller/wormcast/cli/measuring.py", "schemes"),  # three among which each cost shows

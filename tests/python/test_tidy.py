@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -32,8 +34,27 @@ def test_links_in_documents_lead_somewhere() -> None:
     assert not dead
 
 
-def test_nothing_hides_mininets_own_package() -> None:
-    assert not (ROOT / "mininet").exists()
+def test_nothing_hides_mininets_own_package(tmp_path: Path) -> None:
+    (tmp_path / "mininet").mkdir()
+    (tmp_path / "mininet" / "__init__.py").touch()
+    (tmp_path / "mininet" / "net.py").write_text("print(__file__)")
+    (tmp_path / "asks.py").write_text("import mininet.net")
+    # Debian's package is found after the folder one is in, as here.
+    for argv in (["-c", "import mininet.net"], ["-m", "asks"]):
+        found = subprocess.run(
+            [sys.executable, "-S", *argv],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert (found.stdout.strip(), found.stderr) == (str(tmp_path / "mininet" / "net.py"), "")
+
+
+def test_the_testbed_is_the_folder_at_the_top() -> None:
+    import wormcast.mininet
+
+    assert [Path(place).resolve() for place in wormcast.mininet.__path__] == [ROOT / "mininet" / "testbed"]
 
 
 def test_files_can_be_read_in_a_sitting() -> None:

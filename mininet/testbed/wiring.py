@@ -13,7 +13,6 @@ from typing import Any
 
 from mininet.link import Intf
 from mininet.link import Link as MininetLink
-
 from wormcast.mininet.links import Link, shape
 from wormcast.mininet.options import Mtus
 

@@ -17,7 +17,6 @@ from typing import IO, Any
 
 import httpx
 from mininet.net import Mininet
-
 from wormcast.client import Agent, AgentError
 from wormcast.mininet import programs, sandbox, wiring
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from mininet.node import Host, Node, Switch
-
 from wormcast.mininet import programs, wiring
 from wormcast.network.switching import BMV2_ROUNDS_PER_S, BMV2_WAITING_FRAMES
 from wormcast.p4rt.thrift import NotThere, set_queue

@@ -9,7 +9,6 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-
 from wormcast import pictures, routing
 
 Point = tuple[float, float]

@@ -9,7 +9,6 @@ import time
 from typing import TYPE_CHECKING
 
 from mininet.cli import CLI
-
 from wormcast.mininet.parts import Parts
 
 if TYPE_CHECKING:

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-
 from wormcast.counted import counted
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
-
 from wormcast.mininet import drawing
 from wormcast.mininet.transfer import Result
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import httpx
 from mininet.node import Controller
-
 from wormcast.mininet import programs
 from wormcast.mininet.nodes import CPU_PORT, FabricHost, LoggedDaemon, P4Switch
 

@@ -27,13 +27,12 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
-from wormcast_planner import needs_grid
-
 from wormcast.counted import counted
 from wormcast.exits import Exit
 from wormcast.mininet import sandbox
 from wormcast.mininet.choice import name_all
 from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
+from wormcast_planner import needs_grid
 
 DEFAULTS = {
     # Two cores carry seven copies of this; see LIMITATIONS for where they stop.
