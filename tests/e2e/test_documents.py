@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from document_lab.commands import blocks  # noqa: E402
-from document_lab.pages import Page, pages  # noqa: E402
+from document_lab.pages import Page, console, pages  # noqa: E402
 from document_lab.running import SECONDS_MAX, environment, read_page, terminal  # noqa: E402
 
 README = [block.commands for block in blocks() if block.document == "README.md" and block.fenced]
@@ -62,7 +62,9 @@ def test_the_second_terminal() -> None:
 
 def test_machines_of_their_own(tmp_path: Path) -> None:
     """A switch, a controller and an agent with their default addresses, in a namespace of their own."""
-    first, second = block_with("wormcast-switch --no-p4"), block_with("--controller 10.0.0.1:9600")
+    typed = console("docs/install.md", "Without Mininet")
+    after = typed.index("wormcast host list") + 1
+    first, second = typed[:after], typed[after:]
     prepare = [
         "set -e",
         "mount -t tmpfs tmpfs /run && mkdir -p /var/lib/wormcast && mount -t tmpfs tmpfs /var/lib/wormcast",
@@ -73,7 +75,7 @@ def test_machines_of_their_own(tmp_path: Path) -> None:
         'answers() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; "$@"; }',
         'up() { wormcast host list --json | grep -q \'"state": "up"\'; }',
     ]
-    # The reader waits where a program needs a moment; the commands are README's.
+    # The reader waits where a program needs a moment; the commands are the page's.
     steps = []
     for command in first:
         if command == "wormcast host list":

@@ -42,7 +42,7 @@ def dist() -> Path:
 
 @pytest.fixture
 def machine(dist: Path) -> Iterator[clean.Machine]:
-    """A clean machine that sees the packages, and README's script, in /dist and /script.py."""
+    """A clean machine that sees the packages, and the Mininet script, in /dist and /script.py."""
     import tempfile
 
     # Not below pytest's own directory, which would be kept: these are large.
@@ -56,11 +56,10 @@ def one(dist: Path, pattern: str) -> str:
     return path.name
 
 
-def readme_script() -> str:
-    """The Mininet script in README."""
-    (script,) = re.findall(
-        r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
-    )
+def readers_script() -> str:
+    """The Mininet script that a reader of docs/install.md runs."""
+    page = (ROOT / "docs" / "install.md").read_text()
+    (script,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     return str(script)
 
 
@@ -87,7 +86,7 @@ def test_the_debian_package(machine: clean.Machine, dist: Path) -> None:
     assert "fabric up: 4 switches, 8 hosts" in machine.run(typed(install)).stdout
     assert "report: " in machine.run(DEMO).stdout
     done = machine.run(
-        f"cat > /script.py <<'END'\n{readme_script()}END\nunshare --net sh -c 'ip link set lo up; python3 /script.py'"
+        f"cat > /script.py <<'END'\n{readers_script()}END\nunshare --net sh -c 'ip link set lo up; python3 /script.py'"
     )
     assert "group 0 (group-0): switch" in done.stdout
 
