@@ -93,7 +93,6 @@ PACKAGES = {"wormcast": "controller/wormcast"}
 RUST_CIRCLES = {
     "wire": [2, 2, 5],
     "routing": [2, 2, 3, 5, 6, 8],
-    "planner": [2, 2, 2, 2, 3, 4],
     "planner/python": [15],
     "protocol": [3, 6, 6],
     "hostagent/core": [2, 2, 2, 2, 6],

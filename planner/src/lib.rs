@@ -7,78 +7,54 @@
 //!
 //! Pure: no IO, no clock, no threads; the same input gives the same output.
 
-mod agents;
+mod agent_plan;
 pub mod auto;
-mod bridge;
 pub mod change;
-pub mod class_d;
-mod copies;
 pub mod cost;
 mod difference;
-mod difference_guard;
-mod entries;
-mod failure;
-mod gather;
-mod gather_tree;
-mod groups;
-mod guard;
-mod guard_groups;
-mod guard_trees;
-mod hosts;
-mod ids;
-mod left_out;
-mod messages;
-mod narrow;
+mod model;
 mod order;
-mod parts;
 mod planner;
-mod rates;
-mod read_back;
 pub mod replay;
-mod replication;
 mod reuse;
-mod route_change;
-mod route_order;
-mod shapes;
-mod state;
-mod switches;
-mod table_numbers;
-mod trees;
-mod turning;
-mod wiring;
-mod wormhole;
+mod switch_plan;
 mod written;
 
-pub use class_d::{ClassDMode, ClassDNumbers};
-pub use copies::{Copies, Replica};
-pub use difference::{
-    Entity, MulticastGroup, Operation, PortRate, Stage, Update, difference, execute, mgid_of,
+pub use agent_plan::narrow::NarrowLinks;
+pub use agent_plan::shapes::BULK_PACKETS;
+pub use difference::read_back::{Part, Strayed, read_back};
+pub use difference::stages::{difference, execute, mgid_of};
+pub use difference::update::{Entity, MulticastGroup, Operation, PortRate, Stage, Update};
+pub use model::agent::{
+    AgentGroup, AgentPlan, AgentStructure, AgentTrees, Gathered, Leaf, LeftOut, PlannedRoute,
+    RouteTable, Sequencer, digest_agents,
 };
-pub use entries::{TABLE_GROUPS, TABLES_WITH_DEFAULT, class_d_entries};
-pub use failure::{PlanFailure, Subject};
-pub use gather::TABLE_GATHER;
-pub use groups::{Group, GroupScheme};
-pub use guard::{Guard, TABLE_GUARD};
-pub use hosts::{COPIES_ALONE, CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
-pub use ids::{
+pub use model::copies::{Copies, Replica};
+pub use model::failure::{PlanFailure, Subject};
+pub use model::groups::{Group, GroupScheme};
+pub use model::hosts::{
+    COPIES_ALONE, CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall,
+};
+pub use model::ids::{
     GATHER_BRANCHES_MAX, GATHER_ENTRIES_MAX, GATHER_SLOTS, GATHER_SOURCE_FIRST, GATHER_SOURCE_LAST,
     GROUP_NUMBERS_MAX, INSTANCE_BRANCH, INSTANCE_NEIGHBOUR, INSTANCE_PLAIN, MGID_BROADCAST,
     MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_HOLD, MGID_INTERRUPT, MGID_PORT,
     MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
-pub use narrow::NarrowLinks;
-pub use planner::{FabricState, NOT_PLANNED, Planner};
-pub use read_back::{Part, Strayed, read_back};
-pub use replication::{CapacityError, allocate_mgids};
-pub use route_change::{Method, RouteChange};
-pub use route_order::{RouteOrder, RouteOrderError};
-pub use shapes::BULK_PACKETS;
-pub use state::{
-    Action, AgentGroup, AgentPlan, AgentStructure, AgentTrees, EntryKey, Gathered, KeyFields, Leaf,
-    LeftOut, MatchValue, Name, Place, PlannedRoute, RouteTable, Sequencer, SwitchState,
-    TableDefault, TableEntry, digest_agents,
+pub use model::state::{
+    Action, EntryKey, KeyFields, MatchValue, Name, Place, SwitchState, TableDefault, TableEntry,
 };
-pub use wormhole::{
+pub use order::route_change::{Method, RouteChange};
+pub use order::route_order::{RouteOrder, RouteOrderError};
+pub use planner::{FabricState, NOT_PLANNED, Planner};
+pub use switch_plan::class_d;
+pub use switch_plan::class_d::{ClassDMode, ClassDNumbers};
+pub use switch_plan::entries::{TABLE_GROUPS, class_d_entries};
+pub use switch_plan::gather::TABLE_GATHER;
+pub use switch_plan::guard::{Guard, TABLE_GUARD, set_default};
+pub use switch_plan::replication::{CapacityError, allocate_mgids};
+pub use switch_plan::tables::TABLES_WITH_DEFAULT;
+pub use switch_plan::wormhole::{
     GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, TRAIN_FRAMES, WormholeScheme,
 };
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

@@ -12,13 +12,14 @@ use wormcast_wire::{
     GroupId, HostId, PortId, SHARES_WHOLE, SWITCHES_CROSSED_MAX, SchemeName, SwitchId,
 };
 
-use crate::copies::Copies;
-use crate::difference::mgid_of;
-use crate::entries::group_entry;
-use crate::gather::gathered_up;
-use crate::ids::{MGID_BROADCAST, Mgid, PortSet};
-use crate::state::{AgentGroup, AgentPlan, AgentTrees, PlannedRoute, SwitchState};
-use crate::wormhole::Switching;
+use crate::difference::stages::mgid_of;
+use crate::model::agent::{AgentGroup, AgentPlan, AgentTrees, PlannedRoute};
+use crate::model::copies::Copies;
+use crate::model::ids::{MGID_BROADCAST, Mgid, PortSet};
+use crate::model::state::SwitchState;
+use crate::switch_plan::entries::group_entry;
+use crate::switch_plan::gather::gathered_up;
+use crate::switch_plan::wormhole::Switching;
 
 /// Plans of agents by host.
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;

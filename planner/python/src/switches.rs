@@ -379,7 +379,7 @@ impl SwitchState {
 
     /// Puts a default action in the place of its table.
     fn put_default(&mut self, default: TableDefault) {
-        Arc::make_mut(&mut self.0).set_default(default.0);
+        planner::set_default(Arc::make_mut(&mut self.0), default.0);
     }
 
     /// Puts the rate of a port in the place of the one before.

@@ -10,7 +10,7 @@ use super::dependencies::Dependencies;
 use super::paths::{Paths, Side};
 use super::trees::Tree;
 use super::{Change, Method, plan};
-use crate::order::Order;
+use crate::order::switch_order::Order;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::topology::{Host, Link, Parts, Switch, Topology};
 use wormcast_wire::{HostId, PortId, SwitchId};

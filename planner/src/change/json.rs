@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ChangeSteps, Step};
+use super::steps::{ChangeSteps, Step};
 use wormcast_routing::routes::Unreachable;
 
 impl ChangeSteps {

@@ -2,7 +2,7 @@
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
-use crate::order::Order;
+use crate::order::switch_order::Order;
 use wormcast_routing::intransit::is_cut;
 use wormcast_routing::routes::{Route, Routes};
 use wormcast_wire::{HostId, PortId};

@@ -2,10 +2,12 @@
 
 use super::channels::Channels;
 use super::dependencies::Dependencies;
+use super::error::ChangeError;
 use super::paths::{Paths, Side, is_legal};
+use super::steps::{Change, ChangeSteps, Method};
 use super::trees::Tree;
-use super::{Change, ChangeError, ChangeSteps, Method, detours, sequence};
-use crate::order::Order;
+use super::{detours, sequence};
+use crate::order::switch_order::Order;
 use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::dependencies::Dependencies;
 use super::paths::Paths;
 use super::planner::{Candidate, Planner};
-use super::{ChangeSteps, Method, Step};
+use super::steps::{ChangeSteps, Method, Step};
 use wormcast_routing::deadlock::Channel;
 use wormcast_routing::routes::Unreachable;
 use wormcast_wire::HostId;

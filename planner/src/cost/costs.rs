@@ -129,6 +129,7 @@ impl Costs {
             "nic" => Ok(Costs::nic()),
             _ => Err(CostError::UnknownSet {
                 name: name.to_owned(),
+                choices: Costs::NAMES,
             }),
         }
     }

@@ -1,6 +1,5 @@
 //! Why there are no costs, or nothing to lay them on.
 
-use super::Costs;
 use wormcast_routing::group::GroupError;
 use wormcast_routing::topology::TopologyError;
 use wormcast_wire::HostId;
@@ -10,10 +9,12 @@ use wormcast_wire::tree_route::TreeDecodeError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// There is no set of costs of that name.
-    #[error("there is no set of costs \"{name}\"; choices are {}", Costs::NAMES.join(", "))]
+    #[error("there is no set of costs \"{name}\"; choices are {}", .choices.join(", "))]
     UnknownSet {
         /// What was asked for.
         name: String,
+        /// What there is.
+        choices: &'static [&'static str],
     },
     /// There is no cost of that name.
     #[error("there is no cost \"{name}\"; choices are {}", .choices.join(", "))]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Replay;
+use super::found::Replay;
 use crate::cost::Channel;
 
 impl Replay {

@@ -1,64 +1,28 @@
 //! Every packet over every channel, event by event.
 
 mod event_loop;
+mod found;
 mod json;
+mod network;
 mod recurrence;
 
-use crate::cost::{Channel, CostModel, Message, Traffic};
-use wormcast_wire::HostId;
+pub use found::{ChannelUse, Replay};
 
-/// How a channel was used.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ChannelUse {
-    /// The channel.
-    pub channel: Channel,
-    /// Time that packets were on it.
-    pub busy_ns: f64,
-    /// Most bytes that waited for it, what was on its way out included.
-    pub backlog_bytes_max: u64,
-}
-
-/// What a replay found. Times count from when the application hands over the message.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Replay {
-    /// Until the last member has the last packet; 0 in a group of one.
-    pub completion_ns: f64,
-    /// Until the source has sent its last copy (start-up latency of TORUS §4).
-    pub start_up_ns: f64,
-    /// When each member had the last packet, in the order the plan reaches them.
-    pub members: Vec<(HostId, f64)>,
-    /// The channels in use, ascending.
-    pub channels: Vec<ChannelUse>,
-    /// Packets gone through one by one. Where the state of the network recurs, whole
-    /// periods are skipped, which changes no time.
-    pub packets_replayed: u64,
-    /// Events handled.
-    pub events: u64,
-}
-
-impl Replay {
-    /// Most bytes that waited for a channel.
-    pub fn backlog_bytes_max(&self) -> u64 {
-        self.channels
-            .iter()
-            .map(|used| used.backlog_bytes_max)
-            .max()
-            .unwrap_or(0)
-    }
-}
+use crate::cost::{CostModel, Message, Traffic};
+use event_loop::EventLoop;
 
 /// Replays a message. The source has it all at time 0. Exact for the model of
 /// [`crate::cost`]: channels and processors serve in order of arrival, ties by the order
 /// of the sends in the plan.
 pub fn replay(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Replay {
-    let mut replay = event_loop::EventLoop::new(model, traffic, message);
+    let mut replay = EventLoop::new(model, traffic, message);
     replay.run();
     replay.finish(model)
 }
 
 /// As [`replay`], but never skips: every packet is gone through, however many there are.
 pub fn replay_in_full(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) -> Replay {
-    let mut replay = event_loop::EventLoop::new(model, traffic, message);
+    let mut replay = EventLoop::new(model, traffic, message);
     replay.never_skip();
     replay.run();
     replay.finish(model)
@@ -74,7 +38,7 @@ pub fn replay_briefly(
     message: Message,
     events: u64,
 ) -> Option<(f64, bool)> {
-    let mut replay = event_loop::EventLoop::new(model, traffic, message);
+    let mut replay = EventLoop::new(model, traffic, message);
     if replay.run_within(events / 2) {
         return Some((replay.completion_ps() as f64 / 1e3, true));
     }

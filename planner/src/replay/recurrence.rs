@@ -8,7 +8,7 @@
 //! Bounded buffers at the hosts bound the state, hence it recurs. The state that is
 //! compared against is renewed at powers of two (Brent's search).
 
-use super::event_loop::EventLoop;
+use super::network::Network;
 
 #[derive(Default)]
 pub(super) struct Recurrence {
@@ -41,17 +41,17 @@ impl Recurrence {
     }
 
     /// Called when the source begins a packet. May shorten the message by whole periods.
-    pub(super) fn look(&mut self, replay: &mut EventLoop<'_>, packet: u32, now: u64) {
-        let warm = || replay.stations.iter().all(|station| station.passed > 0);
-        if self.over || replay.packets < PACKETS_LEAST || packet < 2 || !warm() {
+    pub(super) fn look(&mut self, network: &mut Network<'_>, packet: u32, now: u64) {
+        let warm = || network.stations.iter().all(|station| station.passed > 0);
+        if self.over || network.packets < PACKETS_LEAST || packet < 2 || !warm() {
             return;
         }
-        let fingerprint = fingerprint(replay, packet);
+        let fingerprint = fingerprint(network, packet);
         let same = |saved: &&Saved| {
-            saved.fingerprint == fingerprint && saved.state == state(replay, packet, now)
+            saved.fingerprint == fingerprint && saved.state == state(network, packet, now)
         };
         if let Some(saved) = self.saved.as_ref().filter(same) {
-            self.skipped_ps = skip(replay, saved, packet, now);
+            self.skipped_ps = skip(network, saved, packet, now);
             self.over = true;
             return;
         }
@@ -61,30 +61,30 @@ impl Recurrence {
                 packet,
                 at: now,
                 fingerprint,
-                state: state(replay, packet, now),
-                busy: replay.busy.clone(),
+                state: state(network, packet, now),
+                busy: network.busy.clone(),
             });
         }
     }
 }
 
-fn skip(replay: &mut EventLoop<'_>, saved: &Saved, packet: u32, now: u64) -> u64 {
+fn skip(network: &mut Network<'_>, saved: &Saved, packet: u32, now: u64) -> u64 {
     let period = packet - saved.packet;
     // This packet and one after it stay, so that the last one is still to come.
-    let periods = replay.packets.saturating_sub(packet + 2) / period;
-    replay.packets -= periods * period;
-    replay.stations[0].held = replay.packets;
-    for (busy, before) in replay.busy.iter_mut().zip(&saved.busy) {
+    let periods = network.packets.saturating_sub(packet + 2) / period;
+    network.packets -= periods * period;
+    network.stations[0].held = network.packets;
+    for (busy, before) in network.busy.iter_mut().zip(&saved.busy) {
         *busy += u64::from(periods) * (*busy - before);
     }
     u64::from(periods) * (now - saved.at)
 }
 
 /// Of equal states equal, and cheap.
-fn fingerprint(replay: &EventLoop<'_>, packet: u32) -> u64 {
-    replay.stations[1..]
+fn fingerprint(network: &Network<'_>, packet: u32) -> u64 {
+    network.stations[1..]
         .iter()
-        .fold(replay.pending().len() as u64, |sum, station| {
+        .fold(network.pending().len() as u64, |sum, station| {
             let ahead = packet.wrapping_sub(station.held);
             let behind = packet.wrapping_sub(station.passed);
             sum.rotate_left(7)
@@ -93,26 +93,26 @@ fn fingerprint(replay: &EventLoop<'_>, packet: u32) -> u64 {
 }
 
 /// All that the future depends on, seen from now and this packet.
-fn state(replay: &EventLoop<'_>, packet: u32, now: u64) -> Vec<u64> {
+fn state(network: &Network<'_>, packet: u32, now: u64) -> Vec<u64> {
     let mut state = Vec::with_capacity(512);
-    let free = replay
+    let free = network
         .free
         .iter()
-        .chain(&replay.processor)
-        .chain(&replay.gap_over);
+        .chain(&network.processor)
+        .chain(&network.gap_over);
     state.extend(free.map(|until| until.saturating_sub(now)));
-    state.extend(&replay.burst);
-    for (place, station) in replay.stations.iter().enumerate() {
+    state.extend(&network.burst);
+    for (place, station) in network.stations.iter().enumerate() {
         // The source holds all there are; who passes nothing on never begins a packet.
         let held = if place == 0 { packet } else { station.held };
-        let passes_on = !replay.traffic.stations[place].sends.is_empty();
+        let passes_on = !network.traffic.stations[place].sends.is_empty();
         let next = if passes_on { station.next } else { packet };
         for count in [held, next, station.passed] {
             state.push(count.wrapping_sub(packet).into());
         }
         state.push(u64::from(station.send) << 1 | u64::from(station.sending));
     }
-    let mut events: Vec<[u64; 4]> = replay
+    let mut events: Vec<[u64; 4]> = network
         .pending()
         .map(|event| {
             [

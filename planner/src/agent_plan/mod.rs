@@ -1,0 +1,9 @@
+//! What every agent must have.
+
+pub(crate) mod agents;
+pub(crate) mod left_out;
+pub(crate) mod messages;
+pub(crate) mod narrow;
+pub(crate) mod rates;
+pub(crate) mod shapes;
+pub(crate) mod wholes;

@@ -1,0 +1,9 @@
+//! What is planned from, and what a plan is made of.
+
+pub(crate) mod agent;
+pub(crate) mod copies;
+pub(crate) mod failure;
+pub(crate) mod groups;
+pub(crate) mod hosts;
+pub(crate) mod ids;
+pub(crate) mod state;
