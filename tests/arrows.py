@@ -48,7 +48,7 @@ def switch(*crates: str) -> list[str]:
     return [f"wormcast-switch-{crate}" for crate in crates]
 
 
-# By folder; ARCHITECTURE.md, "Parts", draws the same.
+# By folder; ARCHITECTURE.md, "The parts", sums it up.
 CRATES = {
     "wire": pure(),
     "routing": pure("wormcast-wire"),

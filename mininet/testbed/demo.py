@@ -35,7 +35,7 @@ from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 from wormcast_planner import needs_grid
 
 DEFAULTS = {
-    # Two cores carry seven copies of this; see LIMITATIONS for where they stop.
+    # Two cores carry seven copies of this; above it the processor is the limit.
     "wormcast": {"rate": "100", "size": "64MiB"},
     # BMv2 takes several times the processor for a frame.
     "bmv2": {"rate": "10", "size": "4MiB"},

@@ -200,8 +200,7 @@ fn worms_of_both_orders_are_safe_together_until_the_older_have_left() {
             add(&mut in_flight, &in_force);
             let taken = links_of(&network, &in_force);
             let unused: BTreeSet<Link> = down.union(&held).copied().collect();
-            // Where hosts are cut off without such a link their routes lead over it all the same
-            // (LIMITATIONS, "one step to a repaired order").
+            // Where hosts are cut off without such a link their routes lead over it all the same.
             let used = without(&network, &unused);
             if joined(&held) {
                 let ends = unused

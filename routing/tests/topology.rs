@@ -10,7 +10,7 @@ use wormcast_routing::routes::{Algorithm, RouteError, Routes, read_routes};
 use wormcast_routing::topology::{Attachment, Damage, Topology};
 use wormcast_wire::{HostId, PortId, SwitchId};
 
-/// The topology file of ARCHITECTURE.md, made whole.
+/// A topology file with a name and a field that nobody knows.
 const FILE: &str = r#"{"switches":[{"id":0,"ports":8},{"id":3,"ports":8}],
     "hosts":[{"id":0,"switch":0,"port":0},{"id":9,"switch":3,"port":1,"name":"nine"}],
     "links":[{"a":0,"a_port":4,"b":3,"b_port":5}], "made_by":"hand"}"#;

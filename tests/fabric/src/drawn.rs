@@ -211,7 +211,7 @@ impl Run {
         }
         let mut switching = Random::new(seed ^ 1 << 52);
         // Multicasts of several origins may wait for each other for ever where they are not interrupted, and until all
-        // go by the root (LIMITATIONS).
+        // go by the root (wire/spec/wormhole.md).
         let is_one = origins_of_branches(&controller.groups, &origins) <= 1;
         let schemes: &[WormholeScheme] = if is_one {
             &ALL_SCHEMES

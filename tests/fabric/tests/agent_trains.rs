@@ -288,7 +288,7 @@ fn figures_of_trains() {
     }
 }
 
-/// What LIMITATIONS.md says of several multicasts at a time.
+/// What LIMITATIONS.md says of multicasts of several origins.
 #[test]
 #[ignore = "figures for a document, not a check"]
 fn figures_of_several_origins() {
