@@ -43,7 +43,7 @@ def cell(text: str) -> str:
 def rest() -> str:
     """Every path and method of the OpenAPI schema."""
     schema = create_app(Controller(Database(None), find_artifacts())).openapi()
-    parts = []
+    parts = [schema["info"]["description"], "## Errors", _failures(schema)]
     for path, methods in schema["paths"].items():
         parts.append(f"## {path}")
         parts += [
@@ -56,6 +56,18 @@ def rest() -> str:
             continue  # they have a page of their own
         parts += [f"### {name}", str(model.get("description", "")), _fields(model)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _failures(schema: Mapping[str, Any]) -> str:
+    """The statuses of errors that all paths have, and what they mean."""
+    operations = [one for methods in schema["paths"].values() for one in methods.values()]
+    first = {status: answer["description"] for status, answer in operations[0]["responses"].items()}
+    common = {
+        status: meaning
+        for status, meaning in first.items()
+        if int(status) >= 400 and all(status in one["responses"] for one in operations)
+    }
+    return table(("status", "meaning"), sorted(common.items()))
 
 
 def _operation(method: str, operation: Mapping[str, Any]) -> Iterator[str]:

@@ -181,6 +181,8 @@ def test_the_rest_reference_has_every_path_and_body(site: Path, part: Part) -> N
         reference.Controller(reference.Database(None), reference.find_artifacts())
     ).openapi()
     shown = text_of(site, "reference/rest.html")
+    for status in ("403", "408", "422", "507"):
+        assert re.search(rf"^{status}$", shown.split("Errors¶", 1)[1].split("¶", 1)[0], re.MULTILINE), status
     for path, methods in app["paths"].items():
         section = shown.split(f"{path}¶", 1)[1]
         for method in methods:

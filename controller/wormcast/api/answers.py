@@ -98,8 +98,10 @@ class Switch(Answer):
     interfaces: Annotated[dict[str, str], Field(description="by port")]
     metrics: str | None
     device_ports: Annotated[dict[str, int], Field(description="by port")]
-    up: bool
-    silent: bool
+    up: Annotated[bool, Field(description="its session is open, or was lost within the last second")]
+    silent: Annotated[
+        bool, Field(description="it returns no echo: its tables stay as they are, and routes avoid it")
+    ]
     connected: bool
     ports_down: Annotated[list[int] | None, Field(description="null: the switch does not say")]
     last_error: str | None
@@ -107,12 +109,12 @@ class Switch(Answer):
     writes_refused: int
     planned: Installed
     installed: Installed
-    in_step: bool
+    in_step: Annotated[bool, Field(description="it holds the plan")]
     read_back_s: Annotated[
         float | None, Field(description="since when all that it holds has been read back; null: not yet")
     ]
     strayed: Annotated[int, Field(description="how much was found other than written, and written again")]
-    waited_for_s: float
+    waited_for_s: Annotated[float, Field(description="for how long the plan has waited for it")]
     refused: list[Refused]
     refused_total: int
 
@@ -157,10 +159,10 @@ class HostGroups(Answer):
     """Groups of a host's agent."""
 
     planned: int
-    installed: int
+    installed: Annotated[int, Field(description="as its agent says")]
     refused: list[Refused]
     refused_total: int
-    max: int | None
+    max: Annotated[int | None, Field(description="how many its agent takes")]
 
 
 class Host(Answer):
@@ -168,25 +170,40 @@ class Host(Answer):
 
     id: int
     name: str
-    state: Literal["up", "plain", "dead", "silent", "unlocated", "lost"]
-    gone: bool
+    state: Annotated[
+        Literal["up", "plain", "dead", "silent", "unlocated", "lost"],
+        Field(
+            description="up: its stream is open and its LLDP is heard; plain: it has no agent; dead: its stream is closed; silent: a neighbour in a group got no answer from it; unlocated: its LLDP has not been heard yet; lost: it is not heard any more"
+        ),
+    ]
+    gone: Annotated[
+        bool, Field(description="without a sign of life for so long that it takes no part in groups")
+    ]
     away_since: Annotated[str | None, Field(description="of one that is gone: its last sign of life")]
-    reason: str | None
+    reason: Annotated[str | None, Field(description="why a neighbour in a group holds it for silent")]
     switch: int | None
     port: int | None
-    declared: bool
-    transit: bool
-    transit_busy: bool
-    re_injects: bool
-    rate_bps: int | None
-    rate_kept_by: list[Literal["agent", "switch"]]
+    declared: Annotated[bool, Field(description="its port was given by the operator")]
+    transit: Annotated[bool, Field(description="its agent allows worms of others")]
+    transit_busy: Annotated[
+        bool,
+        Field(
+            description="its buffer for them has been full: routes avoid it until it has been calm for 30 s"
+        ),
+    ]
+    re_injects: Annotated[bool, Field(description="routes may go through it")]
+    rate_bps: Annotated[int | None, Field(description="how fast it may send; null: at any rate")]
+    rate_kept_by: Annotated[
+        list[Literal["agent", "switch"]],
+        Field(description="agent: it paces what it sends; switch: it drops what is above"),
+    ]
     agent: bool
     attached: bool
     mac: str | None
     mtu: int | None
     version: str | None
     plan_epoch: int | None
-    plan_error: str | None
+    plan_error: Annotated[str | None, Field(description="why its agent refuses the plan as a whole")]
     groups: HostGroups
 
 
@@ -194,7 +211,9 @@ class RouteUses(Answer):
     """How many messages took each route to a host."""
 
     host: int
-    messages: list[int]
+    messages: Annotated[
+        list[int], Field(description="by route, as of the agent's last report, about one a second")
+    ]
 
 
 class HostWithRoutes(Host):
@@ -232,13 +251,18 @@ class Member(Answer):
     host: int
     name: str | None
     state: str
-    takes_part: bool
+    takes_part: Annotated[bool, Field(description="it is in the plan in force")]
     reason: str | None
     away_since: str | None
     plan_epoch: int | None
     planned: bool
     installed: bool
-    refused: str | None
+    refused: Annotated[
+        str | None,
+        Field(
+            description="why its agent does not take the group: it is left out until the group changes or it registers again"
+        ),
+    ]
 
 
 class LeftOut(Answer):
@@ -268,8 +292,8 @@ class Gathered(Answer):
     """For which origins switches gather ACKs."""
 
     epoch: int | None
-    origins: list[int]
-    by_hosts: list[HostReason]
+    origins: Annotated[list[int], Field(description="those whose ACKs are gathered")]
+    by_hosts: Annotated[list[HostReason], Field(description="those whose ACKs come by hosts alone")]
 
 
 class Group(Answer):
@@ -278,7 +302,7 @@ class Group(Answer):
     id: int
     name: str
     scheme: str
-    members: list[int]
+    members: Annotated[list[int], Field(description="as configured")]
     left_out: Annotated[list[LeftOut], Field(description="those of the members that take no part now")]
     parameters: dict[str, Any]
     structures: list[Structure]
@@ -287,17 +311,22 @@ class Group(Answer):
     class_d: str | None
     class_d_mode: str
     class_d_number: int | None
-    class_d_shared_with: list[int]
+    class_d_shared_with: Annotated[
+        list[int],
+        Field(description="groups whose address has the same number: switches deliver to all their members"),
+    ]
     sink: bool
     gather: bool
-    gathered: Gathered | None
+    gathered: Annotated[Gathered | None, Field(description="of a group with gather: how that is")]
     epoch: int
     root: int | None
     number: int | None
-    fallback: str | None
-    sequencer: int | None
-    state: list[Member]
-    switches_refused: list[SwitchReason]
+    fallback: Annotated[str | None, Field(description="why a group of scheme table goes by TREE routes")]
+    sequencer: Annotated[
+        int | None, Field(description="of an ordered group: the member that gives the order")
+    ]
+    state: Annotated[list[Member], Field(description="each member")]
+    switches_refused: Annotated[list[SwitchReason], Field(description="tried again after 1, 2, … 60 s")]
 
 
 class Groups(Answer):
@@ -330,25 +359,34 @@ class Change(Answer):
     """A change of routes that is under way."""
 
     change: int
-    step: int
+    step: Annotated[int, Field(description="the one under way")]
     steps: int
     what: str
     method: str
-    routes: int
-    stopped: int
-    waiting_for: list[int]
+    routes: Annotated[int, Field(description="pairs of hosts that get other routes")]
+    stopped: Annotated[int, Field(description="pairs of hosts that stop for the first step")]
+    waiting_for: Annotated[list[int], Field(description="hosts that have not confirmed it")]
     waiting_count: int
 
 
 class RoutingState(Setting):
     """Unicast routes: what is wanted, and what came of it."""
 
-    roots: list[int]
-    root_away: bool
-    lengthened_pairs: int
-    runs_as: str | None
+    roots: Annotated[list[int], Field(description="root of each connected part, in force")]
+    root_away: Annotated[bool, Field(description="the wanted root is not up; its part has chosen another")]
+    lengthened_pairs: Annotated[
+        int, Field(description="pairs of hosts with longer routes because some hosts do not re-inject")
+    ]
+    runs_as: Annotated[
+        str | None,
+        Field(
+            description="where no host re-injects: what the routes of an algorithm that cuts paths at hosts are then"
+        ),
+    ]
     change: Change | None
-    left_behind: list[int]
+    left_behind: Annotated[
+        list[int], Field(description="hosts that a step went on without: they may still use older routes")
+    ]
     left_behind_count: int
 
 
@@ -383,18 +421,20 @@ class Switching(Answer):
 
     mode: Literal["packet", "wormhole"]
     scheme: Literal["plain", "flush", "interrupt"] | None
-    train_frames: int
-    tree_train_frames: int
-    settled: bool
-    warnings: list[str]
+    train_frames: Annotated[int, Field(description="how long trains of agents may be; 1: none")]
+    tree_train_frames: Annotated[int, Field(description="the same of TREE worms")]
+    settled: Annotated[
+        bool, Field(description="all is as asked for: trains come after wormhole mode and go before it")
+    ]
+    warnings: Annotated[list[str], Field(description="what worms may run into")]
 
 
 class Late(Answer):
     """Worst delays of the last seconds."""
 
     seconds: float
-    controller_ms: int
-    agents: int
+    controller_ms: Annotated[int, Field(description="of the controller's own work")]
+    agents: Annotated[int, Field(description="how many agents told theirs")]
     agents_ms: int
 
 
@@ -416,7 +456,7 @@ class Status(Answer):
     state_problem: Annotated[str | None, Field(description="why nothing can be kept any more")]
     mtu_problems: list[str]
     late: Late
-    waiting_for: list[int]
+    waiting_for: Annotated[list[int], Field(description="switches that hold up the plan")]
     task_failures: int
 
 
@@ -447,117 +487,3 @@ class Events(Answer):
     """The kept events."""
 
     events: list[Event]
-
-
-class Known(Answer):
-    """By whom it is known how far a member is."""
-
-    way: Literal["switch", "host", "itself"]
-    switch: int | None = None
-    port: int | None = None
-    host: int | None = None
-    members: int | None = None
-
-
-class MemberLag(Answer):
-    """How far a member is."""
-
-    host: int
-    acknowledged: int | None
-    stable: int | None
-    behind: int | None
-    unstable: int | None
-    by: Known | None
-    why: str | None = None
-    given_up: bool | None = None
-
-
-class BranchLag(Answer):
-    """How far all members behind a port of a switch are."""
-
-    switch: int
-    port: int
-    members: list[int]
-    acknowledged: int | None
-    stable: int | None
-    why: str | None = None
-
-
-class Lag(Answer):
-    """How far each member is with what an origin sends."""
-
-    group: int
-    origin: int
-    sent: int
-    stable: int
-    members: list[MemberLag]
-    no_answer: list[int]
-    branches: list[BranchLag]
-
-
-class MaskedValue(Answer):
-    """A value under a mask."""
-
-    value: int
-    mask: int
-
-
-class Entry(Answer):
-    """A table entry."""
-
-    table: str
-    match: dict[str, int | MaskedValue]
-    priority: int
-    action: str
-    parameters: dict[str, int]
-
-
-class Replica(BaseModel):
-    """A copy that a replication group makes."""
-
-    model_config = ConfigDict(extra="forbid")
-    port: int
-    instance: int
-    backups: list[Any]
-
-
-class Multicast(Answer):
-    """A replication group."""
-
-    mgid: int
-    ports: list[int]
-    replicas: list[Replica]
-
-
-class Default(Answer):
-    """The default action of a table."""
-
-    table: str
-    action: str
-    parameters: dict[str, int]
-
-
-class SwitchPlan(Answer):
-    """What a switch must hold."""
-
-    id: int
-    entries: list[Entry]
-    multicast: list[Multicast]
-    defaults: list[Default]
-
-
-class PlannedGroup(Answer):
-    """A group of such a plan, and the number of its address."""
-
-    id: int
-    class_d: str
-    number: int
-    members: list[int]
-
-
-class Plan(Answer):
-    """What switches must hold that another controller programs."""
-
-    switches: list[SwitchPlan]
-    groups: list[PlannedGroup]
-    failures: list[str]

@@ -64,6 +64,9 @@ DESCRIPTION = """Topology, hosts and groups of one Wormcast fabric.
 Hosts and groups are named by id or by name. Every failure answers
 `{"error": {"code", "message", "line", "column", and "value", "bound" or "choices"}}` with a
 status of 400 or above.
+
+JSON is read strictly: no NaN, no field twice, no half characters, integers of up to 32 digits, up to 64 levels. It is
+declared as such (curl: `-H 'content-type: application/json'`).
 """
 
 PIECE_BYTES = 1 << 16
@@ -74,7 +77,8 @@ Wait = Annotated[
     bool | None,
     Query(
         description="true: answer when the plan has been handed to the agents, 2 s at most; false: at once; "
-        "absent: as true, but at once in a burst of changes"
+        "absent: as true, but at once in a burst: more than 8 changes within a second, or requests that have waited for "
+        "2 s of the last 4. `takes_part` of the answer is true of members in the plan in force at that moment"
     ),
 ]
 GroupKey = Annotated[str, Path(description="group id or name")]
@@ -86,8 +90,12 @@ VERIFY_PATH = "/v1/verify"
 PLAN_PATH = "/v1/plan"
 
 _REFUSALS = {
-    400: "not JSON",
+    400: "not JSON; `line` and `column` say where",
+    403: "not allowed from where the client is, or to a name that may be anybody's: REST answers to addresses, names "
+    "without a dot, the name of its machine and those of --allow-host",
     404: "unknown",
+    405: "not with this method",
+    408: "the client was too slow",
     409: "in conflict with what is there",
     413: "too large",
     415: "not declared as JSON in UTF-8",
@@ -160,6 +168,8 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
 
     @app.post("/v1/switches", tags=["network"], status_code=201, summary="Add one switch, or several")
     async def post_switches(body: OneOrMoreSwitches, request: Request) -> dict[str, Any]:
+        """They are kept across restarts. Only clients on the same machine may name a path, because the controller opens
+        it."""
         bodies = body.switches if isinstance(body, SwitchesBody) else [body]
         specs = [
             SwitchSpec(
@@ -232,6 +242,8 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
         "/v1/groups", tags=["groups"], status_code=201, summary="Create one group or several: all or none"
     )
     async def post_groups(body: OneOrMoreGroups, wait: Wait = None) -> Response:
+        """One group is answered by that group, `{"groups": […]}` or a bare list by `{"groups": […]}`. An error says which
+        group it is about."""
         bodies = [body] if isinstance(body, GroupBody) else body if isinstance(body, list) else body.groups
         made = book.create_all([_group_request(b) for b in bodies])
         await controller.tell_groups("group_created", made, wait)
@@ -340,6 +352,8 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         src: Annotated[str | None, Query(description="only from this host")] = None,
         dst: Annotated[str | None, Query(description="only to this host")] = None,
     ) -> Response:
+        """Those in force are what agents have, so hosts without an agent have none. Their `messages` say how many took each
+        route, as of the agents' last reports, about one a second; `uses_unknown` names hosts that have not reported."""
         ends = {
             end: None if key is None else controller.find_host(key).id
             for end, key in (("src", src), ("dst", dst))
@@ -356,6 +370,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
     async def put_costs(
         body: Annotated[dict[str, Any], Body(description="a costs file: the set, and what differs from it")],
     ) -> Response:
+        """Kept across restarts. `wormcast costs measure` finds costs of the running fabric and puts them."""
         await controller.put_costs(json.dumps(body))
         return _file(controller.costs.encode())
 
@@ -376,6 +391,9 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
             bool, Query(description="true: change nothing; loads before and after, steps, certificate")
         ] = False,
     ) -> dict[str, Any] | Response:
+        """Answered when the new plan has been handed to the agents, after 2 s at the latest. Kept across restarts, until
+        --algorithm, --root or --balanced of the controller replace it. With `dry_run` the answer has figures of the routes
+        before and after, the `gain` (by what share the largest load is lower), the steps and a certificate."""
         wanted = read_routing(body)
         controller.check_routing(wanted)
         if dry_run:
@@ -415,6 +433,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
         },
     )
     async def post_plan(request: Request) -> Response:
+        """Nothing of it is kept, and switches of this controller do not change."""
         return await offload(request, "plan_switches", ask_network(controller))
 
 

@@ -60,6 +60,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
 
     @app.put("/v1/guard", tags=["network"], summary="Turn the guard on or off, and close groups")
     async def put_guard(body: GuardBody) -> dict[str, Any]:
+        """Kept across restarts."""
         controller.guard.set(body.on, body.closed)
         await _tell(controller)
         return views.show_guard(controller)
@@ -77,6 +78,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
 
     @app.put("/v1/switches/{switch}/ports/{port}", tags=["network"], summary="Say what a port leads to")
     async def put_port(switch: int, port: int, body: PortBody) -> dict[str, Any]:
+        """It holds with the guard off too. `/v1/guard` lists these ports."""
         controller.guard.set_port(*controller.find_port(switch, port), body.leads_to)
         controller.events.add("port_told", time.time(), switch=switch, port=port, leads_to=body.leads_to)
         controller.notice()

@@ -29,6 +29,8 @@ def serve_lag(app: FastAPI, controller: Controller) -> None:
             Query(description="member that sends, by id or name; the only one that has sent if absent"),
         ] = None,
     ) -> dict[str, Any]:
+        """Agents, and switches that gather, are asked for it: 3 s at most, and 1 s more where no origin is named. Sixteen
+        such requests may be under way."""
         found = controller.groups.get(group)
         sender = None if origin is None else controller.find_host(origin).id
         able = [host for host in found.members if _why_not(controller, host) is None]

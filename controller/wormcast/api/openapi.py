@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from wormcast.api import answers
+from wormcast.api import answers, lag_answers, plan_answers
 from wormcast.api.models import PlanBody, VerifyBody
 from wormcast.api.trace_answers import Trace
 from wormcast.routing import schemas
@@ -56,7 +56,7 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("delete", "/v1/groups/{group}/members"): (answers.Group,),
     ("delete", "/v1/groups/{group}/members/{host}"): (answers.Group,),
     ("get", "/v1/groups/{group}/plan"): (File("group"),),
-    ("get", "/v1/groups/{group}/lag"): (answers.Lag,),
+    ("get", "/v1/groups/{group}/lag"): (lag_answers.Lag,),
     ("get", "/v1/routes"): (File("routes"),),
     ("get", "/v1/costs"): (File("costs"),),
     ("put", "/v1/costs"): (File("costs"),),
@@ -64,7 +64,7 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("put", "/v1/routing"): (answers.RoutingState, File("routing-change")),
     ("get", "/v1/verify"): (File("verify"),),
     ("post", "/v1/verify"): (File("verify"),),
-    ("post", "/v1/plan"): (answers.Plan,),
+    ("post", "/v1/plan"): (plan_answers.Plan,),
     ("get", "/v1/igmp"): (answers.Memberships,),
     ("get", "/v1/status"): (answers.Status,),
     ("get", "/v1/events"): (answers.Events, STREAM),

@@ -49,6 +49,8 @@ def serve_switching(app: FastAPI, controller: Controller) -> None:
 
     @app.put("/v1/switching", tags=["plans"], summary="Set packet mode, or wormhole mode with a scheme")
     async def put_switching(body: SwitchingBody) -> dict[str, Any]:
+        """Kept across restarts. Wormhole mode is refused on Tofino, and on Tofino 2 where ports of a switch are in several
+        pipes."""
         scheme = PLAIN if body.mode == WORMHOLE and body.scheme is None else body.scheme
         try:
             switching = Switching(body.mode, scheme)

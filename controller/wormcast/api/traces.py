@@ -58,12 +58,14 @@ def serve_traces(app: FastAPI, controller: Controller) -> None:
 
     @app.post("/v1/trace", tags=["watching"], status_code=202, summary="Trace the ways of worms, hop by hop")
     async def post_trace(body: TraceBody) -> dict[str, Any]:
+        """Agents send probes along the ways of these messages, again where one is missed."""
         of, senders = _read(controller, body)
         trace = controller.traces.begin(of, senders, body.seconds)
         return controller.traces.show(trace.number)
 
     @app.get("/v1/trace/{number}", tags=["watching"], summary="A trace: what has come so far")
     async def get_trace(number: int) -> dict[str, Any]:
+        """The last 16 traces are kept."""
         return controller.traces.show(number)
 
 

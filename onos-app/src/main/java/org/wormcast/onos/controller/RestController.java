@@ -29,7 +29,7 @@ import org.onlab.packet.Ip4Address;
 import org.onlab.packet.MacAddress;
 
 /**
- * A Wormcast controller at an address. controller/README.md describes its REST.
+ * A Wormcast controller at an address. docs/reference/rest.md describes its REST.
  */
 public class RestController implements WormcastController {
 
