@@ -475,7 +475,16 @@ class Memberships(Answer):
 
 
 class Event(BaseModel):
-    """Something that happened; further fields are those of its kind."""
+    """Something that happened; further fields are those of its kind.
+
+    A change of routes tells `change_planned` (`steps`, `method`, `routes`: pairs of hosts concerned, `stopped`: pairs that
+    stop for the first step), `change_step` (agents are being told of a step), `agent_slow` (one has not confirmed it),
+    `agent_left_behind` (the step goes on without it), `agent_caught_up`, `change_drained` (worms of the step before have
+    left, `after_ms` since it began) and `change_done`, unless another change replaces it.
+
+    Failures are `plan_failed`, `plan_refused` (by an agent), `switch_refused`, `switch_strayed` (somebody else changed
+    what it holds, which is written again), `task_failed`, `state_lost`; they name the group or the switch.
+    """
 
     model_config = ConfigDict(extra="allow")
     number: int
