@@ -32,7 +32,7 @@ REASONS = {
     r"wormcast worms": "switches in wormhole mode: tests/e2e/test_wormhole.py",
     r"make (demo|lab|build|dist|test|seeds|setup|bench|docs|help|onos)\b": "takes minutes, or runs these tests; the target is looked up",
     r"make run ": "a target of p4lang's tutorials, which are not here",
-    r"cargo |target/release/": "builds; its package, test or example is looked up",
+    r"(WORMCAST_WRITE_VECTORS=1 )?cargo |target/release/": "builds; its package, test or example is looked up",
     r"(\.venv/bin/python -m wormcast\.mininet\.sandbox )?pytest ": "these tests themselves; the path is looked up",
     r"(bench/|switch/fuzz/|\.\./\.\./\.venv/bin/python|SANITIZER=)": "measures or searches for minutes",
     r"wormcast-switch |wormcast-stf |bare_forwarder |flood ": "needs interfaces and programs of the reader's",
