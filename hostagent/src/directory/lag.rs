@@ -1,11 +1,11 @@
 //! Who lags, between the messages of agent.proto and the agent.
 
+use super::questions::{read_group, read_host};
 use super::rpc;
-use super::traces::{read_group, read_host};
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
 use tokio::sync::oneshot;
 use wormcast_agent_core::agent::LagTold;
-use wormcast_protocol::{AskedBranch, BranchAnswer, BranchQuestion, StreamLag};
+use wormcast_protocol::{AskedBranch, BranchQuestion, StreamLag};
 use wormcast_wire::HostId;
 
 /// Says what this host knows, and asks the switches that are named.
@@ -67,19 +67,5 @@ fn stream(stream: StreamLag) -> rpc::StreamLag {
         held: stream.held,
         confirmed: stream.confirmed,
         children: stream.children.iter().map(child).collect(),
-    }
-}
-
-/// What the controller is told of a switch's answer.
-pub(super) fn branch_told(answer: BranchAnswer) -> rpc::BranchTold {
-    let (held, confirmed) = answer
-        .known
-        .map_or((0, 0), |(held, confirmed)| (held.0, confirmed.0));
-    rpc::BranchTold {
-        number: answer.question,
-        branch: answer.branch,
-        known: answer.known.is_some(),
-        held,
-        confirmed,
     }
 }

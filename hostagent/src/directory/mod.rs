@@ -5,6 +5,8 @@ mod address;
 mod connection;
 mod lag;
 mod messages;
+mod questions;
+mod reports;
 pub mod rpc;
 mod secret;
 mod traces;
@@ -343,7 +345,7 @@ impl DirectoryClient {
                 }
                 report = self.reports.recv() => {
                     let report = report.ok_or(Break::Stopping)?;
-                    send(&outgoing, traces::report_body(report)).await?;
+                    send(&outgoing, reports::body(report)).await?;
                 }
                 _ = tick.tick() => {
                     let mut statistics = self.statistics().await?;

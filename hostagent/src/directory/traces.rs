@@ -1,14 +1,10 @@
 //! Traces, between the messages of agent.proto and the agent.
 
-use super::lag::branch_told;
+use super::questions::{read_group, read_host};
 use super::rpc;
-use super::rpc::agent_message::Body as AgentBody;
-use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, Report};
+use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
 use tokio::sync::oneshot;
-use wormcast_agent_core::agent::MemberReport;
-use wormcast_protocol::{Sighting, TraceRequest, Traced, Way};
-use wormcast_wire::trace::Record;
-use wormcast_wire::{GroupId, HOST_ID_MAX, HostId};
+use wormcast_protocol::{TraceRequest, Traced, Way};
 
 /// Sends the probes that are asked for, and says along which ways.
 pub(super) async fn answer(
@@ -58,21 +54,6 @@ fn read(trace: &rpc::Trace) -> Result<TraceRequest, String> {
     })
 }
 
-/// A host that a question names.
-pub(super) fn read_host(what: &str, id: u32) -> Result<HostId, String> {
-    match u16::try_from(id) {
-        Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
-        _ => Err(format!("{what} {id} is none; hosts are 0 to {HOST_ID_MAX}")),
-    }
-}
-
-/// A group that a question names.
-pub(super) fn read_group(group: u32) -> Result<GroupId, String> {
-    let id = u16::try_from(group).map(GroupId).ok();
-    let id = id.filter(|id| *id != GroupId::BROADCAST);
-    id.ok_or_else(|| format!("group {group} is none; groups are 0 to 65535 without 255"))
-}
-
 fn way(way: Way) -> rpc::Way {
     rpc::Way {
         number: way.number.into(),
@@ -82,50 +63,5 @@ fn way(way: Way) -> rpc::Way {
         alternative: way.alternative.map(|(place, _)| place.into()),
         share: way.alternative.map_or(0, |(_, share)| share),
         tree: way.tree.map(u32::from),
-    }
-}
-
-/// What the controller is told.
-pub(super) fn report_body(report: Report) -> AgentBody {
-    match report {
-        Report::Member(report) => AgentBody::MemberReport(member_report(report)),
-        Report::Probe(sighting) => AgentBody::ProbeSeen(probe_seen(&sighting)),
-        Report::Branch(answer) => AgentBody::BranchTold(branch_told(answer)),
-    }
-}
-
-fn member_report(report: MemberReport) -> rpc::MemberReport {
-    rpc::MemberReport {
-        group: report.group.0.into(),
-        origin: report.origin.0.into(),
-        host: report.host.0.into(),
-        reason: report.reason,
-        host_dead: report.host_dead,
-    }
-}
-
-fn probe_seen(sighting: &Sighting) -> rpc::ProbeSeen {
-    rpc::ProbeSeen {
-        number: sighting.trace,
-        attempt: sighting.attempt.into(),
-        sender: sighting.sender.0.into(),
-        way: sighting.way.into(),
-        hops: sighting.hops.into(),
-        room: sighting.room.into(),
-        count: sighting.count.into(),
-        marked: sighting.marked,
-        records: sighting.records.iter().map(hop_record).collect(),
-    }
-}
-
-fn hop_record(record: &Record) -> rpc::HopRecord {
-    rpc::HopRecord {
-        switch: record.switch.0.into(),
-        hop: record.hop.into(),
-        ingress_port: record.ingress_port.into(),
-        egress_port: record.egress_port.into(),
-        stay_us: record.stay_us,
-        queue: record.queue.into(),
-        left_us: record.left_us,
     }
 }

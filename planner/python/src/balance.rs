@@ -4,7 +4,7 @@ use ::wormcast_routing::routes::{Algorithm, Balance};
 use ::wormcast_routing::topology::Topology;
 use pyo3::prelude::*;
 
-use crate::{ALGORITHM_DEFAULT, Answer, read_topology, run, switch_id, text};
+use crate::arguments::{ALGORITHM_DEFAULT, Answer, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,7 +4,7 @@ use ::wormcast_planner::change::{Change, plan};
 use ::wormcast_routing::routes::{Algorithm, read_routes};
 use pyo3::prelude::*;
 
-use crate::{ALGORITHM_DEFAULT, read_topology, run, switch_id, text};
+use crate::arguments::{ALGORITHM_DEFAULT, read_topology, run, switch_id, text};
 
 /// Adds this function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,6 +9,7 @@ use planner::class_d::{HASHED_FIRST, OWN_MAX};
 use pyo3::prelude::*;
 use wormcast_wire::GroupId;
 
+use crate::arguments::{RoutingError, ipv4};
 use crate::given_group::read_group;
 
 /// Adds these classes and functions to the module.
@@ -22,21 +23,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(new_class_d_number, module)?)
 }
 
-/// An address; only IPv4 has class D.
-pub(crate) fn ipv4(address: IpAddr) -> PyResult<Ipv4Addr> {
-    match address {
-        IpAddr::V4(address) => Ok(address),
-        IpAddr::V6(_) => Err(crate::RoutingError::new_err(format!(
-            "{address} is not IPv4"
-        ))),
-    }
-}
-
 fn mode(name: &str) -> PyResult<ClassDMode> {
     let found = ClassDMode::ALL.into_iter().find(|mode| mode.name() == name);
     found.ok_or_else(|| {
         let names = ClassDMode::ALL.map(ClassDMode::name).join(", ");
-        crate::RoutingError::new_err(format!("no class D mode '{name}'; there are {names}"))
+        RoutingError::new_err(format!("no class D mode '{name}'; there are {names}"))
     })
 }
 

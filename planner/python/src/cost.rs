@@ -6,7 +6,7 @@ use ::wormcast_routing::group::{self, GroupRequest};
 use ::wormcast_routing::routes::{Algorithm, Routes};
 use pyo3::prelude::*;
 
-use crate::{read_topology, run, switch_id, text};
+use crate::arguments::{read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::{ALGORITHM_DEFAULT, plan_routes, read_topology, run};
+use crate::arguments::{ALGORITHM_DEFAULT, plan_routes, read_topology, run};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

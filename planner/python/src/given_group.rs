@@ -10,8 +10,8 @@ use ::wormcast_routing::structure::{CircuitVariant, StructureError};
 use pyo3::prelude::*;
 use wormcast_wire::{GroupId, HostId};
 
-use crate::class_d::ipv4;
-use crate::{RoutingError, text};
+use crate::arguments::ipv4;
+use crate::arguments::{RoutingError, text};
 
 #[derive(FromPyObject)]
 struct GivenGroup {

@@ -4,7 +4,7 @@ use ::wormcast_routing::topology::{Grid, Host, Link, Parts, Switch, Topology};
 use pyo3::prelude::*;
 use wormcast_wire::{HostId, SwitchId};
 
-use crate::{port_id, text};
+use crate::arguments::{port_id, text};
 
 /// A topology as the controller has it.
 #[derive(FromPyObject)]

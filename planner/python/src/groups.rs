@@ -7,7 +7,7 @@ use ::wormcast_routing::structure::postal::{LAMBDA_DEFAULT, LAMBDA_MAX};
 use pyo3::prelude::*;
 use wormcast_wire::{Replication, SchemeName};
 
-use crate::{host_ids, plan_updown, read_topology, run, switch_id, text};
+use crate::arguments::{host_ids, plan_updown, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -11,11 +11,13 @@ use pyo3::types::{PyDict, PyFrozenSet, PyTuple};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::agents::{AgentGroup, AgentPlan, AgentStructure};
+use crate::arguments::{
+    RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text,
+};
 use crate::class_d::ClassDNumbers;
 use crate::given_group::read_group;
 use crate::given_topology::GivenTopology;
 use crate::switches::{Place, SwitchState};
-use crate::{RoutingError, host_id, port_id, read_topology, run, setting, switch_id, text};
 
 /// Adds these classes to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

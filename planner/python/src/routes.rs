@@ -4,7 +4,7 @@ use ::wormcast_routing::routes::Algorithm;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::{
+use crate::arguments::{
     ALGORITHM_DEFAULT, Answer, RoutingError, host_id, plan_routes, plan_updown, read_topology, run,
     text,
 };
@@ -31,7 +31,7 @@ fn algorithms() -> Vec<&'static str> {
 #[pyfunction]
 #[pyo3(signature = (algorithm, root = None, balanced = false))]
 fn check_routing(algorithm: &str, root: Option<i64>, balanced: bool) -> PyResult<()> {
-    crate::setting(algorithm, root, balanced)
+    crate::arguments::setting(algorithm, root, balanced)
         .map(drop)
         .map_err(RoutingError::new_err)
 }
@@ -52,8 +52,8 @@ fn plan_all_routes(
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes =
-            plan_routes(&topology, algorithm, root, balanced)?.with_seed(crate::seed(seed)?);
+        let routes = plan_routes(&topology, algorithm, root, balanced)?
+            .with_seed(crate::arguments::seed(seed)?);
         let [src, dst] = [src, dst].map(|host| host.map(host_id).transpose());
         routes.to_json_between(src?, dst?).map_err(text)
     })
@@ -73,7 +73,8 @@ fn plan_route(
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes = plan_routes(&topology, algorithm, root, false)?.with_seed(crate::seed(seed)?);
+        let routes = plan_routes(&topology, algorithm, root, false)?
+            .with_seed(crate::arguments::seed(seed)?);
         let all = routes.alternatives(host_id(src)?, host_id(dst)?);
         let all = all.map_err(text)?;
         Ok(routes.row(&all[0]).to_string())
@@ -95,8 +96,8 @@ fn summarize_routes(
 ) -> PyResult<String> {
     run(py, || {
         let topology = read_topology(topology)?;
-        let routes =
-            plan_routes(&topology, algorithm, root, balanced)?.with_seed(crate::seed(seed)?);
+        let routes = plan_routes(&topology, algorithm, root, balanced)?
+            .with_seed(crate::arguments::seed(seed)?);
         let mut figures = routes.summary().to_value();
         figures["root"] = json!(routes.updown().root(&topology).0);
         figures["lengthened_pairs"] = json!(routes.lengthened().map_err(text)?);

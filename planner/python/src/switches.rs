@@ -249,7 +249,9 @@ type Replicas = Vec<(u16, u16, Vec<u16>)>;
 
 fn read_port(port: u16) -> PyResult<PortId> {
     let known = u8::try_from(port).ok().and_then(PortId::new);
-    known.ok_or_else(|| crate::RoutingError::new_err(format!("port {port} is outside 0 to 253")))
+    known.ok_or_else(|| {
+        crate::arguments::RoutingError::new_err(format!("port {port} is outside 0 to 253"))
+    })
 }
 
 fn copies(replicas: Replicas) -> PyResult<Copies> {

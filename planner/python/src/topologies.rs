@@ -7,7 +7,7 @@ use ::wormcast_routing::generate;
 use ::wormcast_routing::topology::Damage;
 use pyo3::prelude::*;
 
-use crate::{Answer, RoutingError, host_id, port_id, run, switch_id, text};
+use crate::arguments::{Answer, RoutingError, host_id, port_id, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

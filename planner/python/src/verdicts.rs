@@ -7,7 +7,7 @@ use ::wormcast_routing::routes::{Route, read_routes};
 use pyo3::prelude::*;
 use wormcast_wire::HostId;
 
-use crate::{host_id, plan_routes, read_topology, run, switch_id, text};
+use crate::arguments::{host_id, plan_routes, read_topology, run, switch_id, text};
 
 /// Adds these functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

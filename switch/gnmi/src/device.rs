@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::path_text::shortened;
+use crate::proto::gnmi::Path;
 use crate::reading::{Counters, Interface, Reading, State};
 use crate::refusal::Refusal;
 use wormcast_switch_dataplane::{DataplaneHandle, InterfaceReport, Stopped, list};
@@ -57,6 +58,11 @@ impl Targets {
         Self {
             devices: Arc::new(devices),
         }
+    }
+
+    /// The switch that a prefix names; without a name that which is alone.
+    pub(crate) fn of(&self, prefix: Option<&Path>) -> Result<&Device, Refusal> {
+        self.find(prefix.map_or("", |prefix| prefix.target.as_str()))
     }
 
     /// The switch of a name or device id; of an empty one, that which is alone.

@@ -12,7 +12,7 @@ use crate::get::Get;
 use crate::limits::{ANSWER_BYTES_MAX, MESSAGES_WAITING_MAX, REQUEST_BYTES_MAX, STREAMS_MAX};
 use crate::proto::gnmi::g_nmi_server::{GNmi, GNmiServer};
 use crate::proto::gnmi::{
-    CapabilityRequest, CapabilityResponse, GetRequest, GetResponse, ModelData, Path, SetRequest,
+    CapabilityRequest, CapabilityResponse, GetRequest, GetResponse, ModelData, SetRequest,
     SetResponse, SubscribeRequest, SubscribeResponse,
 };
 use crate::refusal::Refusal;
@@ -47,11 +47,6 @@ impl Gnmi {
     }
 }
 
-/// The target that a prefix names; empty for none.
-pub(crate) fn target(prefix: Option<&Path>) -> &str {
-    prefix.map_or("", |prefix| prefix.target.as_str())
-}
-
 #[tonic::async_trait]
 impl GNmi for Gnmi {
     async fn capabilities(
@@ -73,7 +68,7 @@ impl GNmi for Gnmi {
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
         let request = request.into_inner();
-        let device = self.targets.find(target(request.prefix.as_ref()))?;
+        let device = self.targets.of(request.prefix.as_ref())?;
         check_extensions(&request.extension)?;
         let get = Get::read(&request)?;
         let reading = device.look().await.map_err(Refusal::from)?;

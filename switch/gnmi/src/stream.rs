@@ -18,7 +18,6 @@ use crate::proto::gnmi::{SubscribeRequest, SubscribeResponse, SubscriptionList};
 use crate::reading::Reading;
 use crate::refusal::Refusal;
 use crate::schedule::{Schedule, all};
-use crate::service::target;
 use crate::subscription::{Mode, Subscription, check_extensions};
 
 type Sender = mpsc::Sender<Result<SubscribeResponse, Status>>;
@@ -99,7 +98,7 @@ impl<'s> Stream<'s> {
         outgoing: &'s Sender,
     ) -> Result<Self, Refusal> {
         Ok(Self {
-            device: targets.find(target(list.prefix.as_ref()))?,
+            device: targets.of(list.prefix.as_ref())?,
             subscription: Subscription::read(list)?,
             outgoing,
         })

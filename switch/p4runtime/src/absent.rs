@@ -4,44 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::binding::{Bound, SchemaError};
+use super::fit::{Bound, Object, SchemaError};
 use super::rejection::Rejection;
 
 /// Objects that the summary names; more are only counted.
 const NAMED_MAX: usize = 8;
-
-/// A kind of object that has an id in the P4Info.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Object {
-    /// A table.
-    Table,
-    /// An indirect counter.
-    Counter,
-    /// A register array.
-    Register,
-    /// An indirect meter.
-    Meter,
-    /// An action profile, with a selector or without.
-    Profile,
-    /// A parser value set.
-    ValueSet,
-    /// A digest.
-    Digest,
-}
-
-impl fmt::Display for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Table => "table",
-            Self::Counter => "counter",
-            Self::Register => "register",
-            Self::Meter => "meter",
-            Self::Profile => "action profile",
-            Self::ValueSet => "value set",
-            Self::Digest => "digest",
-        })
-    }
-}
 
 /// Objects that cannot be used, because only the P4Info has them.
 #[derive(Debug, Default)]
@@ -111,7 +78,7 @@ pub(super) fn left_out(what: impl fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::binding::{absent, misfit};
+    use super::super::fit::{absent, misfit};
     use super::*;
 
     #[test]

@@ -7,7 +7,8 @@ use tonic::Code;
 use super::proto::p4::v1::{Entity, Update, write_request};
 use super::rejection::{Rejection, code_name};
 use super::roles::Access;
-use super::write::{self, Target};
+use super::target::Target;
+use super::write;
 
 /// What became of each update, in order.
 pub type Results = Vec<Result<(), Rejection>>;

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::absent::{Absent, Object};
+use super::absent::Absent;
 use super::digests::Shape;
 use super::entry::can_say;
+use super::fit::{Bound, Object, absent, bind_match_kind, identity, misfit};
 use super::objects::{
     bind_counter, bind_meter, bind_profile, bind_register, bind_value_set, counter_unit, meter_kind,
 };
 use super::packet_io::bind_fields;
 use super::proto::p4::config::v1::{
-    self as info, P4Info, Preamble, action_ref::Scope, match_field, table::IdleTimeoutBehavior,
+    self as info, P4Info, Preamble, action_ref::Scope, table::IdleTimeoutBehavior,
 };
 use super::schema::{
     ActionSchema, DigestSchema, FieldSchema, ParameterSchema, Schema, TableSchema,
@@ -18,30 +19,6 @@ use super::schema::{
 use super::translation::TranslationTables;
 use super::types::Types;
 use wormcast_switch_program::{ActionId, KeyField, MatchKind, Program, TableId};
-
-/// Why a P4Info does not fit a program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaError {
-    /// The program does not have an object of this id and name.
-    #[error("the P4Info does not fit the program: {0} `{2}` is not in the program")]
-    Absent(Object, u32, String),
-    /// The two contradict one another, or the P4Info itself.
-    #[error("the P4Info does not fit the program: {0}")]
-    Misfit(String),
-}
-
-/// What fits, or why it does not.
-pub type Bound<T> = Result<T, SchemaError>;
-
-/// The error for something that does not fit.
-pub fn misfit<T>(message: String) -> Bound<T> {
-    Err(SchemaError::Misfit(message))
-}
-
-/// The error for an object that the program does not have.
-pub fn absent<T>(object: Object, id: u32, name: &str) -> Bound<T> {
-    Err(SchemaError::Absent(object, id, name.to_owned()))
-}
 
 impl Schema {
     /// Finds every object of the P4Info in the program.
@@ -150,15 +127,6 @@ fn insert<T>(into: &mut BTreeMap<u32, T>, id: u32, value: T, what: &str) -> Boun
         return misfit(format!("two of its {what}s have the id {id}"));
     }
     Ok(())
-}
-
-/// Id and name.
-pub fn identity<'a>(preamble: Option<&'a Preamble>, what: &str) -> Bound<(u32, &'a str)> {
-    match preamble {
-        Some(preamble) if preamble.id != 0 => Ok((preamble.id, &preamble.name)),
-        Some(preamble) => misfit(format!("{what} `{}` has the id 0", preamble.name)),
-        None => misfit(format!("a {what} has no preamble")),
-    }
 }
 
 fn bind_actions(p4info: &P4Info) -> Bound<BTreeMap<u32, &info::Action>> {
@@ -334,22 +302,6 @@ fn check_default(
             schema.name
         )),
         Some(_) | None => Ok(()),
-    }
-}
-
-/// How a match field is compared; `None` for what only some architecture knows.
-pub fn bind_match_kind(field: &info::MatchField) -> Option<MatchKind> {
-    use match_field::MatchType;
-    let Some(match_field::Match::MatchType(kind)) = &field.r#match else {
-        return None;
-    };
-    match MatchType::try_from(*kind) {
-        Ok(MatchType::Exact) => Some(MatchKind::Exact),
-        Ok(MatchType::Lpm) => Some(MatchKind::Lpm),
-        Ok(MatchType::Ternary) => Some(MatchKind::Ternary),
-        Ok(MatchType::Range) => Some(MatchKind::Range),
-        Ok(MatchType::Optional) => Some(MatchKind::Optional),
-        Ok(MatchType::Unspecified) | Err(_) => None,
     }
 }
 

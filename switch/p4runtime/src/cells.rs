@@ -1,17 +1,20 @@
 //! Cells of counters and registers, and the counters of entries.
 
-use super::absent::Object;
 use super::bytestring;
 use super::entry::{parse_key, write_key};
+use super::fit::Object;
+use super::kind::{Kind, only_modify};
 use super::proto::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, Entity, Index, P4Data, RegisterEntry,
     TableEntry, entity, p4_data,
 };
-use super::read::{Source, Wanted, of};
 use super::rejection::Rejection;
 use super::schema::{CounterSchema, CounterUnit, DataForm, RegisterSchema, Schema, TableSchema};
+use super::source::{Source, of};
+use super::tables::{find_table, parse_priority};
+use super::target::Target;
 use super::translation::Translation;
-use super::write::{Kind, Target, find_table, only_modify, parse_priority};
+use super::wanted::Wanted;
 use wormcast_switch_pipeline::CounterValue;
 use wormcast_switch_program::{Bits, FieldMatch as KeyMatch};
 

@@ -1,6 +1,5 @@
 //! Configs that were found good, so that switches with the same one share it.
 
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::device_config;
@@ -74,14 +73,6 @@ impl Configs {
             known.push(Arc::downgrade(&checked));
         }
         Ok(checked)
-    }
-}
-
-impl Deref for super::forwarding::Verified {
-    type Target = Checked;
-
-    fn deref(&self) -> &Checked {
-        &self.checked
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use tonic::Code;
 
-use super::absent::Object;
+use super::fit::Object;
+use super::kind::Kind;
 use super::proto::p4::v1::{DigestEntry, Entity, digest_entry::Config, entity};
 use super::rejection::Rejection;
 use super::schema::Schema;
-use super::write::Kind;
 use wormcast_switch_program::Bits;
 
 pub use super::digest_data::Shape;

@@ -1,6 +1,6 @@
 //! The forwarding-pipeline config: what a controller sets, and what follows from it.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -14,10 +14,11 @@ use super::proto::p4::v1::{
     PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, ValueSetEntry, entity,
     packet_replication_engine_entry as pre, update,
 };
-use super::read::{self, Source};
+use super::read;
 use super::rejection::Rejection;
+use super::source::Source;
+use super::target::Target;
 use super::translation::TranslationTables;
-use super::write::Target;
 use wormcast_switch_dataplane::DataplaneHandle;
 use wormcast_switch_pipeline::{Pipeline, PipelineConfig};
 
@@ -32,6 +33,14 @@ pub struct Verified {
     pub(super) digests: Mutex<Digests>,
     /// It was said that a packet-out left something out.
     pub(super) told_left_out: AtomicBool,
+}
+
+impl Deref for Verified {
+    type Target = Checked;
+
+    fn deref(&self) -> &Checked {
+        &self.checked
+    }
 }
 
 impl Verified {

@@ -6,10 +6,12 @@
 //! Sections named § in this module are those of the P4Runtime specification 1.5.
 
 mod absent;
+mod actions;
 mod arbitration;
 mod batch;
 mod binding;
 mod bytestring;
+mod calls;
 mod cells;
 mod configs;
 mod cookies;
@@ -18,7 +20,10 @@ mod devices;
 mod digest_data;
 mod digests;
 mod entry;
+mod fit;
 mod forwarding;
+mod ids;
+mod kind;
 mod meters;
 mod notifications;
 mod objects;
@@ -34,18 +39,23 @@ mod schema;
 mod serve;
 mod server;
 mod service;
+mod shared;
+mod source;
 mod streams;
+mod tables;
+mod target;
 mod tls;
 mod translation;
 mod types;
 mod value_sets;
 mod values;
+mod wanted;
 mod write;
 
-pub use binding::SchemaError;
 pub use configs::Configs;
 pub use devices::Devices;
 pub use digests::DigestCounts;
+pub use fit::SchemaError;
 pub use requests::{RequestCount, RequestCountLayer, RequestCounts};
 pub use serve::{MESSAGE_BYTES_MAX, serve, serve_beside};
 

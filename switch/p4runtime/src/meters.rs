@@ -1,15 +1,17 @@
 //! Meters, indirect and direct.
 
-use super::absent::Object;
 use super::cells::{entries_of, parse_index, write_index};
 use super::entry::parse_key;
+use super::fit::Object;
+use super::kind::{Kind, only_modify};
 use super::proto::p4::v1::{
     CounterData, DirectMeterEntry, Entity, MeterConfig, MeterCounterData, MeterEntry, entity,
 };
-use super::read::{Source, of};
 use super::rejection::Rejection;
 use super::schema::{MeterKind, MeterSchema, Schema, TableSchema};
-use super::write::{Kind, Target, find_table, only_modify, parse_priority};
+use super::source::{Source, of};
+use super::tables::{find_table, parse_priority};
+use super::target::Target;
 use wormcast_switch_pipeline::{ColourCounts, CounterValue, MeterRates};
 
 fn find_meter(schema: &Schema, id: u32) -> Result<&MeterSchema, Rejection> {

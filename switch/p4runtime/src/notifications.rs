@@ -15,7 +15,7 @@ use super::proto::p4::v1::{
     DigestList, IdleTimeoutNotification, TableEntry, stream_message_response as outgoing,
 };
 use super::read::attach;
-use super::server::Shared;
+use super::shared::Shared;
 use wormcast_switch_dataplane::ToController;
 use wormcast_switch_dataplane::log::Level;
 use wormcast_switch_pipeline::Expired;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::absent::Object;
-use super::binding::{Bound, absent, bind_match_kind, identity, misfit};
+use super::fit::{Bound, Object, absent, bind_match_kind, identity, misfit};
 use super::proto::p4::config::v1::{
     self as info, Preamble, action_profile::SelectorSizeSemantics, counter_spec::Unit, meter_spec,
 };

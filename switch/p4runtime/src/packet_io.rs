@@ -4,7 +4,7 @@
 //! byte: p4c gives a header that is not whole bytes a field for them, which the P4Info does not
 //! have.
 
-use super::binding::{Bound, misfit};
+use super::fit::{Bound, misfit};
 use super::proto::p4::config::v1::ControllerPacketMetadata;
 use super::proto::p4::config::v1::controller_packet_metadata::Metadata;
 use super::proto::p4::v1::{PacketIn, PacketMetadata, PacketOut};

@@ -1,19 +1,20 @@
 //! Members and groups of action profiles, and sets of actions that entries bring.
 
-use super::absent::Object;
+use super::calls::{ActionUse, parse_call, write_call};
 use super::cookies::{Cookie, CookieKey};
-use super::entry::{ActionUse, parse_call, write_call};
+use super::fit::Object;
+use super::kind::Kind;
 use super::proto::p4::v1::{
     ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, Entity,
     TableAction, action_profile_action, action_profile_action_set as set_message,
     action_profile_group::{Member, member},
     entity, table_action,
 };
-use super::read::{Source, of};
 use super::rejection::Rejection;
 use super::replication::{parse_port, parse_port_number, write_port, write_port_number};
 use super::schema::{ProfileSchema, Schema};
-use super::write::{Kind, Target};
+use super::source::{Source, of};
+use super::target::Target;
 use tonic::Code;
 use wormcast_switch_pipeline::{
     ActionSet, GroupMember, PortId, SelectionMode, SizeSemantics, WeightedCall,

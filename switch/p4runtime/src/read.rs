@@ -1,30 +1,20 @@
 //! One entity of a `Read`: a filter, and what it finds.
 
-use super::absent::Object;
+use super::actions::write_action;
 use super::cells::{self, write_counter_data};
 use super::cookies::{CookieKey, Cookies};
-use super::digests::Digests;
-use super::entry::{parse_key, write_action, write_key};
+use super::entry::write_key;
+use super::fit::Object;
 use super::proto::p4::v1::table_entry::IdleTimeout as IdleTime;
-use super::proto::p4::v1::{Entity, TableEntry, entity, table_action};
+use super::proto::p4::v1::{Entity, TableEntry, entity};
 use super::rejection::Rejection;
-use super::schema::{Schema, TableSchema};
-use super::write::{find_table, no_ages, no_extern};
+use super::schema::TableSchema;
+use super::source::{Source, of};
+use super::tables::{find_table, no_extern};
+use super::wanted::Wanted;
 use super::{meters, profiles, replication, value_sets};
-use wormcast_switch_pipeline::{EntryAction, Pipeline};
+use wormcast_switch_pipeline::EntryAction;
 use wormcast_switch_program::FieldMatch;
-
-/// What a read looks at.
-pub struct Source<'a> {
-    /// The P4Info, bound to the program of the pipeline.
-    pub schema: &'a Schema,
-    /// The tables.
-    pub pipeline: &'a mut Pipeline,
-    /// What controllers attached.
-    pub cookies: &'a Cookies,
-    /// Digests that controllers want.
-    pub digests: &'a Digests,
-}
 
 /// Everything that a filter matches.
 pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rejection> {
@@ -48,13 +38,6 @@ pub fn find(source: &mut Source<'_>, filter: &Entity) -> Result<Vec<Entity>, Rej
         entity::Entity::DigestEntry(filter) => source.digests.read(source.schema, filter),
         entity::Entity::ExternEntry(filter) if filter.extern_type_id == 0 => Ok(Vec::new()),
         entity::Entity::ExternEntry(filter) => Err(no_extern(filter.extern_type_id)),
-    }
-}
-
-/// An entity.
-pub fn of(entity: entity::Entity) -> Entity {
-    Entity {
-        entity: Some(entity),
     }
 }
 
@@ -184,99 +167,4 @@ pub fn attach(cookies: &Cookies, key: &CookieKey, entry: &mut TableEntry) {
         entry.controller_metadata = cookie.number;
     }
     entry.metadata = cookie.bytes;
-}
-
-/// What a filter asks for; what is not set takes anything.
-pub struct Wanted<'a> {
-    table: &'a TableSchema,
-    key: Option<Vec<FieldMatch>>,
-    action_id: Option<u32>,
-    filter: &'a TableEntry,
-}
-
-impl<'a> Wanted<'a> {
-    /// Checks a filter against its table.
-    pub fn parse(table: &'a TableSchema, filter: &'a TableEntry) -> Result<Self, Rejection> {
-        let key = if filter.r#match.is_empty() {
-            None
-        } else {
-            Some(parse_key(table, &filter.r#match)?)
-        };
-        let action_id = match filter
-            .action
-            .as_ref()
-            .and_then(|action| action.r#type.as_ref())
-        {
-            Some(table_action::Type::Action(action)) => Some(action.action_id),
-            _ => None,
-        };
-        if filter.time_since_last_hit.is_some()
-            && (filter.is_default_action || filter.table_id != 0 && !table.has_idle_timeout)
-        {
-            return Err(no_ages(table));
-        }
-        Ok(Self {
-            table,
-            key,
-            action_id,
-            filter,
-        })
-    }
-
-    /// Entries with the key of the filter.
-    fn candidates(&self, source: &Source<'_>) -> Vec<wormcast_switch_pipeline::TableEntry> {
-        let priority = self.filter.priority;
-        let table = self.table.table;
-        match &self.key {
-            // A key and, where there are priorities, a priority name one entry.
-            Some(key) if !self.table.has_priority || priority != 0 => {
-                let entry = source.pipeline.entry(table, key, priority);
-                entry.into_iter().collect()
-            }
-            Some(key) => {
-                let mut entries = source.pipeline.entries(table);
-                entries.retain(|entry| entry.key == *key);
-                entries
-            }
-            None => source.pipeline.entries(table),
-        }
-    }
-
-    /// Entries that the filter names by key and priority.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` if it names a key that no entry has.
-    pub fn entries(
-        &self,
-        source: &Source<'_>,
-    ) -> Result<Vec<wormcast_switch_pipeline::TableEntry>, Rejection> {
-        let priority = self.filter.priority;
-        let mut entries = self.candidates(source);
-        entries.retain(|entry| priority == 0 || entry.priority == priority);
-        if entries.is_empty() && self.key.is_some() {
-            return Err(Rejection::not_found(format!(
-                "table `{}` has no such entry",
-                self.table.name
-            )));
-        }
-        Ok(entries)
-    }
-
-    #[allow(deprecated, reason = "controllers still filter by controller_metadata")]
-    fn accepts(&self, entry: &TableEntry) -> bool {
-        let filter = self.filter;
-        let action_id = match entry
-            .action
-            .as_ref()
-            .and_then(|action| action.r#type.as_ref())
-        {
-            Some(table_action::Type::Action(action)) => Some(action.action_id),
-            _ => None,
-        };
-        (filter.priority == 0 || filter.priority == entry.priority)
-            && (filter.controller_metadata == 0
-                || filter.controller_metadata == entry.controller_metadata)
-            && (filter.metadata.is_empty() || filter.metadata == entry.metadata)
-            && (self.action_id.is_none() || self.action_id == action_id)
-    }
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::cookies::{Cookie, CookieKey};
+use super::kind::Kind;
 use super::proto::p4::v1::{
     BackupReplica, CloneSessionEntry, Entity, MulticastGroupEntry, PacketReplicationEngineEntry,
     Replica as Message, entity, packet_replication_engine_entry as pre, replica,
 };
-use super::read::{Source, of};
 use super::rejection::Rejection;
 use super::schema::Schema;
-use super::write::{Kind, Target};
+use super::source::{Source, of};
+use super::target::Target;
 use wormcast_switch_pipeline::{Backups, CloneSession, PortId, Replica};
 use wormcast_switch_program::Bits;
 

@@ -1,18 +1,18 @@
 //! A P4Runtime server: who may do what, and where it is done.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::{Notify, mpsc};
 use tonic::{Code, Status, Streaming};
 
-use super::absent::Object;
 use super::arbitration::StreamId;
 use super::batch::{Atomicity, Batch};
 use super::configs::Configs;
 use super::digests::DigestCounts;
-use super::forwarding::{Forwarding, Verified, no_config};
+use super::fit::Object;
+use super::forwarding::{Forwarding, no_config};
 use super::notifications::{deliver, watch_ages};
 use super::packet_io::{frame_of_packet_out, missing};
 use super::proto::p4::v1::{
@@ -23,6 +23,7 @@ use super::proto::p4::v1::{
 };
 use super::rejection::{Rejection, code_name, write_status};
 use super::roles::Access;
+use super::shared::Shared;
 use super::streams::{Outgoing, Streams};
 use super::translation::TranslationTables;
 use crate::RequestCounts;
@@ -43,41 +44,6 @@ pub struct ServerSettings {
 #[derive(Clone)]
 pub struct Server {
     pub(super) shared: Arc<Shared>,
-}
-
-pub(super) struct Shared {
-    device_id: u64,
-    pub(super) dataplane: DataplaneHandle,
-    pub(super) log: Log,
-    streams: Mutex<Streams>,
-    /// Held by whoever reads, writes or changes the config, one after another.
-    pub(super) forwarding: tokio::sync::Mutex<Forwarding>,
-    /// The config that packets see; a copy of what is in `forwarding`.
-    running: Mutex<Option<Arc<Verified>>>,
-    requests: RequestCounts,
-    started: Instant,
-    /// Told when an entry may have got an idle timeout.
-    pub(super) ages: Notify,
-    /// Asking for the config without one is an error.
-    pub(super) needs_config: AtomicBool,
-    /// Services that watch the switch besides controllers.
-    observers: Mutex<Vec<Arc<dyn Observer>>>,
-}
-
-impl Shared {
-    pub(super) fn streams(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn observers(&self) -> MutexGuard<'_, Vec<Arc<dyn Observer>>> {
-        self.observers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn running(&self) -> MutexGuard<'_, Option<Arc<Verified>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Server {

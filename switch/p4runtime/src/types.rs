@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::binding::{Bound, misfit};
+use super::fit::{Bound, misfit};
 use super::proto::p4::config::v1::{
     P4DataTypeSpec, P4Info, P4NamedType, P4NewTypeTranslation, p4_bitstring_like_type_spec,
     p4_data_type_spec::TypeSpec, p4_new_type_spec::Representation, p4_new_type_translation,

@@ -1,12 +1,13 @@
 //! Parser value sets (§"ValueSetEntry").
 
-use super::absent::Object;
 use super::entry::{parse_matches, write_matches};
+use super::fit::Object;
+use super::kind::{Kind, only_modify};
 use super::proto::p4::v1::{Entity, ValueSetEntry, ValueSetMember, entity};
-use super::read::{Source, of};
 use super::rejection::Rejection;
 use super::schema::{Schema, ValueSetSchema};
-use super::write::{Kind, Target, only_modify};
+use super::source::{Source, of};
+use super::target::Target;
 use tonic::Code;
 
 fn find(schema: &Schema, id: u32) -> Result<&ValueSetSchema, Rejection> {

@@ -2,62 +2,19 @@
 
 use tonic::Code;
 
-use super::absent::Object;
+use super::actions::parse_action;
+use super::calls::ActionUse;
 use super::cells::{no_direct_counter, parse_counter};
-use super::cookies::{Cookie, CookieKey, Cookies};
-use super::digests::Digests;
-use super::entry::{ActionUse, parse_action, parse_key};
+use super::cookies::{Cookie, CookieKey};
+use super::entry::parse_key;
+use super::kind::Kind;
 use super::proto::p4::v1::{Entity, TableEntry, Update, entity, update};
 use super::rejection::Rejection;
-use super::schema::{Schema, TableSchema};
+use super::schema::TableSchema;
+use super::tables::{find_table, no_ages, no_extern, parse_priority};
+use super::target::Target;
 use super::{cells, meters, profiles, replication, value_sets};
-use wormcast_switch_pipeline::{ColourCounts, CounterValue, EntryAction, MeterRates, Pipeline};
-
-/// What an update is made on.
-pub struct Target<'a> {
-    /// The P4Info, bound to the program of the pipeline.
-    pub schema: &'a Schema,
-    /// The tables.
-    pub pipeline: &'a mut Pipeline,
-    /// What controllers attached.
-    pub cookies: &'a mut Cookies,
-    /// Digests that controllers want.
-    pub digests: &'a mut Digests,
-}
-
-impl Target<'_> {
-    /// From now on, [`rollback`](Self::rollback) brings back the present state.
-    pub fn begin(&mut self) {
-        self.pipeline.begin();
-        self.cookies.begin();
-        self.digests.begin();
-    }
-
-    /// Keeps what was changed since [`begin`](Self::begin).
-    pub fn commit(&mut self) {
-        self.pipeline.commit();
-        self.cookies.commit();
-        self.digests.commit();
-    }
-
-    /// Takes back what was changed since [`begin`](Self::begin).
-    pub fn rollback(&mut self) {
-        self.pipeline.rollback();
-        self.cookies.rollback();
-        self.digests.rollback();
-    }
-}
-
-/// What to do with an entity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It must not be there yet.
-    Insert,
-    /// It must be there.
-    Modify,
-    /// It must be there.
-    Delete,
-}
+use wormcast_switch_pipeline::{ColourCounts, CounterValue, EntryAction, MeterRates};
 
 /// Applies an update. After a rejection nothing has changed.
 pub fn apply(target: &mut Target<'_>, update: &Update) -> Result<(), Rejection> {
@@ -96,20 +53,6 @@ pub fn apply(target: &mut Target<'_>, update: &Update) -> Result<(), Rejection> 
         entity::Entity::DigestEntry(entry) => target.digests.write(target.schema, kind, entry),
         entity::Entity::ExternEntry(entry) => Err(no_extern(entry.extern_type_id)),
     }
-}
-
-/// The rejection for an extern: v1model has none with entries of its own.
-pub fn no_extern(type_id: u32) -> Rejection {
-    Rejection::unimplemented(format!(
-        "extern type {type_id} is not known: v1model has no externs with entries of their own"
-    ))
-}
-
-/// The table a message names.
-pub fn find_table(schema: &Schema, id: u32) -> Result<&TableSchema, Rejection> {
-    schema
-        .table(id)
-        .ok_or_else(|| schema.absent.rejection(Object::Table, id))
 }
 
 fn write_entry(target: &mut Target<'_>, kind: Kind, entry: &TableEntry) -> Result<(), Rejection> {
@@ -342,27 +285,6 @@ fn write_default(
     Ok(())
 }
 
-/// Priority of an entry: at least 1 where there are priorities, else 0.
-pub fn parse_priority(table: &TableSchema, priority: i32) -> Result<i32, Rejection> {
-    let valid = if table.has_priority {
-        priority > 0
-    } else {
-        priority == 0
-    };
-    if valid {
-        return Ok(priority);
-    }
-    let bound = if table.has_priority {
-        "at least 1, because the key has a ternary, range or optional field"
-    } else {
-        "0, because the key has no ternary, range or optional field"
-    };
-    Err(Rejection::invalid(format!(
-        "table `{}`: priority {priority} is not valid: {bound}",
-        table.name
-    )))
-}
-
 /// Fields of a written entry that say something only when they are read.
 fn check_extras(table: &TableSchema, entry: &TableEntry) -> Result<(), Rejection> {
     let refuse = |what: &str| {
@@ -381,21 +303,4 @@ fn check_extras(table: &TableSchema, entry: &TableEntry) -> Result<(), Rejection
         return refuse("idle_timeout_ns is below 0");
     }
     Ok(())
-}
-
-/// The rejection for an idle timeout of entries that have none.
-pub fn no_ages(table: &TableSchema) -> Rejection {
-    Rejection::invalid(format!(
-        "table `{}`: there are idle timeouts only for entries, and only where the P4Info has \
-         them",
-        table.name
-    ))
-}
-
-/// Refuses to insert or delete what is always there.
-pub fn only_modify(what: &str, kind: Kind) -> Result<(), Rejection> {
-    if kind == Kind::Modify {
-        return Ok(());
-    }
-    Err(Rejection::invalid(format!("{what} can only be modified")))
 }

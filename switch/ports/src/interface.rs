@@ -2,26 +2,12 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::OwnedFd;
-
-use super::socket;
 
 /// An interface of this machine, as it was when it was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     name: String,
     index: u32,
-}
-
-/// What the kernel says of an interface at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceLook {
-    /// Somebody has set it up.
-    pub enabled: bool,
-    /// It is up and has a carrier.
-    pub running: bool,
-    /// Largest payload of a frame, bytes.
-    pub mtu: Option<usize>,
 }
 
 /// An interface that cannot be used.
@@ -56,6 +42,14 @@ pub enum InterfaceError {
 }
 
 impl Interface {
+    /// One that the kernel has under this number.
+    pub(super) fn new(name: &str, index: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            index,
+        }
+    }
+
     /// Finds an interface in the network namespace of this process.
     pub fn find(name: &str) -> Result<Self, InterfaceError> {
         let invalid = || InterfaceError::InvalidName(name.to_owned());
@@ -69,10 +63,7 @@ impl Interface {
         if index == 0 {
             return Err(InterfaceError::Unknown(name.to_owned()));
         }
-        Ok(Self {
-            name: name.to_owned(),
-            index,
-        })
+        Ok(Self::new(name, index))
     }
 
     /// Name.
@@ -86,39 +77,6 @@ impl Interface {
     }
 }
 
-/// Asks the kernel about interfaces, always by the same socket: a new one for each question costs ten times as
-/// much as the answer. The network namespace is that of the thread that asked first.
-#[derive(Debug, Default)]
-pub struct Asker {
-    socket: Option<OwnedFd>,
-}
-
-impl Asker {
-    /// An interface as it is now; of one that cannot be asked, nothing good. `None`: there is none of that name.
-    pub fn find(&mut self, name: &str) -> Option<(Interface, InterfaceLook)> {
-        if self.socket.is_none() {
-            let new = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None);
-            self.socket = new.ok().map(OwnedFd::from);
-        }
-        let Some(socket) = &self.socket else {
-            return Some((Interface::find(name).ok()?, InterfaceLook::default()));
-        };
-        let mut interface = Interface {
-            name: name.to_owned(),
-            index: 0,
-        };
-        interface.index = socket::index(socket, &interface).ok()?;
-        let flags = socket::flags(socket, &interface).unwrap_or(0);
-        let enabled = flags & libc::IFF_UP != 0;
-        let look = InterfaceLook {
-            enabled,
-            running: enabled && flags & libc::IFF_RUNNING != 0,
-            mtu: socket::mtu(socket, &interface).ok(),
-        };
-        Some((interface, look))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,11 +85,6 @@ mod tests {
     fn loopback_is_found_and_others_refused() {
         let lo = Interface::find("lo").unwrap();
         assert_eq!(lo.name(), "lo");
-        let mut asker = Asker::default();
-        assert_eq!(asker.find("lo").map(|(interface, _)| interface), Some(lo));
-        for name in ["no-such-iface", "", "sixteen-letters-"] {
-            assert_eq!(asker.find(name), None);
-        }
         let error = |name: &str| Interface::find(name).unwrap_err().to_string();
         assert_eq!(
             error("no-such-iface"),

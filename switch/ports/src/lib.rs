@@ -4,6 +4,7 @@
 //! `unsafe` code is in the sockets, their rings and the waiting only; the rest of
 //! this module is pure and takes the time as an argument.
 
+mod asker;
 mod blocks;
 pub mod checksum;
 pub mod impairment;
@@ -25,10 +26,11 @@ pub mod socket;
 pub mod transmit;
 pub mod vlan;
 
+pub use asker::{Asker, InterfaceLook};
 pub use impairment::{
     Impairment, ImpairmentCounts, ImpairmentError, ImpairmentSettings, ImpairmentTable,
 };
-pub use interface::{Asker, Interface, InterfaceError, InterfaceLook};
+pub use interface::{Interface, InterfaceError};
 pub use link_events::{ChangedLinks, LinkEvents};
 pub use memory::{LinkCounts, LinkReceiver, LinkSender};
 pub use pace::Pace;

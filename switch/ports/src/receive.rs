@@ -115,7 +115,7 @@ impl ReceiveRing {
             }
         };
         let socket = socket::open().map_err(failed("opening a packet socket"))?;
-        let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
+        let mtu = socket::mtu(&socket, interface.name()).map_err(failed("asking for the MTU"))?;
         let slot_bytes = slot_bytes_of(mtu);
         let frames = frames.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX);
         let layout = Layout::new(frames, slot_bytes, RING_BYTES_MAX);

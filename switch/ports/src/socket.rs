@@ -100,22 +100,22 @@ pub(super) fn take_statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stat
 }
 
 /// The interface's `IFF_` flags.
-pub(super) fn flags(socket: &OwnedFd, interface: &Interface) -> io::Result<libc::c_int> {
-    let request = ask(socket, interface, libc::SIOCGIFFLAGS)?;
+pub(super) fn flags(socket: &OwnedFd, name: &str) -> io::Result<libc::c_int> {
+    let request = ask(socket, name, libc::SIOCGIFFLAGS)?;
     // SAFETY: the request has succeeded and filled in this member of the union.
     Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
 /// The kernel's number for the interface.
-pub(super) fn index(socket: &OwnedFd, interface: &Interface) -> io::Result<u32> {
-    let request = ask(socket, interface, libc::SIOCGIFINDEX)?;
+pub(super) fn index(socket: &OwnedFd, name: &str) -> io::Result<u32> {
+    let request = ask(socket, name, libc::SIOCGIFINDEX)?;
     // SAFETY: the request has succeeded and filled in this member of the union.
     Ok(unsafe { request.ifr_ifru.ifru_ifindex }.cast_unsigned())
 }
 
 /// Largest payload of a frame on the interface in bytes, as it is set now.
-pub(super) fn mtu(socket: &OwnedFd, interface: &Interface) -> io::Result<usize> {
-    let request = ask(socket, interface, libc::SIOCGIFMTU)?;
+pub(super) fn mtu(socket: &OwnedFd, name: &str) -> io::Result<usize> {
+    let request = ask(socket, name, libc::SIOCGIFMTU)?;
     // SAFETY: the request has succeeded and filled in this member of the union.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     Ok(usize::try_from(mtu).unwrap_or(0))
@@ -123,18 +123,18 @@ pub(super) fn mtu(socket: &OwnedFd, interface: &Interface) -> io::Result<usize> 
 
 /// Whether frames of the interface begin with an Ethernet header; those of a TUN, for one, begin
 /// with that of IP.
-pub(super) fn has_ethernet(socket: &OwnedFd, interface: &Interface) -> io::Result<bool> {
-    let request = ask(socket, interface, libc::SIOCGIFHWADDR)?;
+pub(super) fn has_ethernet(socket: &OwnedFd, name: &str) -> io::Result<bool> {
+    let request = ask(socket, name, libc::SIOCGIFHWADDR)?;
     // SAFETY: the request has succeeded and filled in this member of the union.
     let kind = unsafe { request.ifr_ifru.ifru_hwaddr.sa_family };
     Ok(matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
 }
 
 /// What the kernel answers about an interface to one of the requests that need its name alone.
-fn ask(socket: &OwnedFd, interface: &Interface, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+fn ask(socket: &OwnedFd, name: &str, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    let name = interface.name().as_bytes();
+    let name = name.as_bytes();
     if name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }

@@ -100,8 +100,8 @@ impl TransmitQueue {
             }
         };
         let socket = socket::open().map_err(failed("opening a packet socket"))?;
-        let mtu = socket::mtu(&socket, interface).map_err(failed("asking for the MTU"))?;
-        let has_ethernet = socket::has_ethernet(&socket, interface)
+        let mtu = socket::mtu(&socket, interface.name()).map_err(failed("asking for the MTU"))?;
+        let has_ethernet = socket::has_ethernet(&socket, interface.name())
             .map_err(failed("asking for the kind of link layer"))?;
         let frame_bytes_max = mtu.saturating_add(ETHERNET_BYTES).min(FRAME_BYTES_MAX);
         let slots = SendSlots::open(&socket, frame_bytes_max + vlan::TAG_BYTES)

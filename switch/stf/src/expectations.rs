@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::runner::Failure;
+use super::failure::Failure;
 
 /// Packets that are expected, by port, in order.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@
 mod clock;
 mod discover;
 mod expectations;
+mod failure;
 mod keys;
 mod live;
 mod live_calls;
@@ -23,6 +24,7 @@ mod suite;
 mod wire;
 
 pub use discover::{Case, Compiler, discover};
+pub use failure::Failure;
 pub use report::{junit, summary_json};
-pub use runner::{Failure, Passed, run_script};
+pub use runner::{Passed, run_script};
 pub use suite::{Outcome, RunOptions, Verdict, run_cases};

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 pub(super) use super::live_process::Process;
 
 use super::expectations::{Expectations, hex};
+use super::failure::Failure;
 use super::keys::number_bits;
 use super::live_calls::Calls;
 use super::live_process::PATIENCE;
 use super::names;
-use super::runner::{Failure, Passed};
+use super::runner::Passed;
 use super::script::parse;
 use super::statement::{Line, Statement};
 use wormcast_switch_bmv2::notifications::Notification;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::clock::{Clock, PACKET_INTERVAL_US};
 use super::expectations::{Expectations, hex};
+use super::failure::Failure;
 use super::keys::{key_matches, number_bits, parse_number};
 use super::names;
 use super::script::parse;
@@ -19,24 +20,6 @@ use wormcast_switch_pipeline::{
 };
 use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 use wormcast_switch_program::{ActionId, DigestId, TableId};
-
-/// Why a script failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Line of the script, from 1; `None`: not one line's.
-    pub line: Option<usize>,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
-}
 
 /// What a script that passed has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

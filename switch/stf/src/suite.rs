@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::discover::{Case, Compiler};
+use super::failure::Failure;
 use super::live::{Process, run_live_script};
-use super::runner::{Failure, Passed, run_script};
+use super::runner::{Passed, run_script};
 use wormcast_switch_dataplane::trace::{trace_channel, write_record};
 use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::PipelineConfig;

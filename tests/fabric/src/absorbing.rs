@@ -4,7 +4,7 @@ use wormcast_wire::HostId;
 use wormcast_wire::signal::{self, Signal};
 
 use crate::switch::{Copy, Switch};
-use crate::trains::{Scheme, Worm, frame_of};
+use crate::trains::{OWN_CHANNEL, Scheme, Worm, frame_of};
 
 /// `ABSORBED_MAX` of p4src/shared/sizes.p4.
 pub const ABSORBED_MAX: usize = 32;
@@ -14,8 +14,6 @@ pub const ABSORBED_TRAIN: usize = 8;
 pub const LOST_US: u64 = 1_000_000;
 /// Frames of a channel that may wait.
 pub const HELD_MAX: u16 = 16;
-/// Cells of `channel_*`: of what the switch takes itself.
-pub const OWN_CHANNEL: usize = 254;
 /// When tests begin, µs.
 pub const NOW_US: u64 = 5_000_000;
 /// A port by which worms come.

@@ -1,7 +1,6 @@
 //! Switches in wormhole mode, and hosts that send trains and obey STOP and GO, on virtual time; beside
 //! them the same worms in packet mode, a frame a packet.
 
-use crate::absorbing::OWN_CHANNEL;
 use crate::random::Random;
 use crate::switch::{Copy, Switch};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,6 +12,8 @@ use wormcast_wire::tree_route::encode_tree;
 use wormcast_wire::worm::checksum;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
+/// Cells of `channel_*`: of what the switch takes itself.
+pub const OWN_CHANNEL: usize = 254;
 /// Time a link takes for a frame, and a frame that waits for a round.
 pub const STEP_US: u64 = 10;
 /// Frames of a channel that may wait at a switch; the neighbour is told to stop before.

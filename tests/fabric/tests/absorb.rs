@@ -2,10 +2,10 @@
 //! of a channel whose waiting frames are lost.
 
 use wormcast_fabric_tests::absorbing::{
-    ABSORBED_MAX, HELD_MAX, IN, LOST_US, NOW_US, OUT, OWN_CHANNEL, one_switch, ports, worm,
+    ABSORBED_MAX, HELD_MAX, IN, LOST_US, NOW_US, OUT, one_switch, ports, worm,
 };
 use wormcast_fabric_tests::switch::Switch;
-use wormcast_fabric_tests::trains::{Scheme, frame_of};
+use wormcast_fabric_tests::trains::{OWN_CHANNEL, Scheme, frame_of};
 use wormcast_wire::HostId;
 use wormcast_wire::signal::{self, Signal};
 

@@ -2,8 +2,8 @@
 //! waits in a circle, and switches hold nothing afterwards.
 
 use std::collections::BTreeSet;
-use wormcast_fabric_tests::absorbing::OWN_CHANNEL;
 use wormcast_fabric_tests::random::Random;
+use wormcast_fabric_tests::trains::OWN_CHANNEL;
 use wormcast_fabric_tests::trains::{Received, Scheme, Trains, rooted};
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};

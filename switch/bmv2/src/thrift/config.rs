@@ -7,7 +7,7 @@ use md5::{Digest, Md5};
 use super::arguments::{Arguments, integer};
 use super::context::{Context, no_program};
 use super::failure::{CrcError, Failure, LearnError, LookupError, Outcome, SwapError};
-use super::multicast::Multicast;
+use super::multicast_nodes::Multicast;
 use super::wire::Value;
 use crate::notifications::Notifier;
 use wormcast_switch_dataplane::Installed;

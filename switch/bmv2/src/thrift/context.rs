@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::failure::{Failure, TableError};
-use super::multicast::Multicast;
+use super::multicast_nodes::Multicast;
 use crate::notifications::Notifier;
 use wormcast_switch_dataplane::{Installed, PortStatus, Queues};
 use wormcast_switch_pipeline::LoadedProgram;

@@ -17,6 +17,7 @@ mod failure;
 mod interface;
 mod keys;
 mod multicast;
+mod multicast_nodes;
 mod profiles;
 mod saved_state;
 mod server;

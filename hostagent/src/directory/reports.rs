@@ -1,0 +1,67 @@
+//! What the controller is told unasked, as messages of agent.proto.
+
+use super::rpc;
+use super::rpc::agent_message::Body as AgentBody;
+use crate::dataplane::Report;
+use wormcast_agent_core::agent::MemberReport;
+use wormcast_protocol::{BranchAnswer, Sighting};
+use wormcast_wire::trace::Record;
+
+/// What the controller is told.
+pub(super) fn body(report: Report) -> AgentBody {
+    match report {
+        Report::Member(report) => AgentBody::MemberReport(member_report(report)),
+        Report::Probe(sighting) => AgentBody::ProbeSeen(probe_seen(&sighting)),
+        Report::Branch(answer) => AgentBody::BranchTold(branch_told(answer)),
+    }
+}
+
+fn member_report(report: MemberReport) -> rpc::MemberReport {
+    rpc::MemberReport {
+        group: report.group.0.into(),
+        origin: report.origin.0.into(),
+        host: report.host.0.into(),
+        reason: report.reason,
+        host_dead: report.host_dead,
+    }
+}
+
+fn probe_seen(sighting: &Sighting) -> rpc::ProbeSeen {
+    rpc::ProbeSeen {
+        number: sighting.trace,
+        attempt: sighting.attempt.into(),
+        sender: sighting.sender.0.into(),
+        way: sighting.way.into(),
+        hops: sighting.hops.into(),
+        room: sighting.room.into(),
+        count: sighting.count.into(),
+        marked: sighting.marked,
+        records: sighting.records.iter().map(hop_record).collect(),
+    }
+}
+
+fn hop_record(record: &Record) -> rpc::HopRecord {
+    rpc::HopRecord {
+        switch: record.switch.0.into(),
+        hop: record.hop.into(),
+        ingress_port: record.ingress_port.into(),
+        egress_port: record.egress_port.into(),
+        stay_us: record.stay_us,
+        queue: record.queue.into(),
+        left_us: record.left_us,
+    }
+}
+
+/// What the controller is told of a switch's answer.
+fn branch_told(answer: BranchAnswer) -> rpc::BranchTold {
+    let (held, confirmed) = answer
+        .known
+        .map_or((0, 0), |(held, confirmed)| (held.0, confirmed.0));
+    rpc::BranchTold {
+        number: answer.question,
+        branch: answer.branch,
+        known: answer.known.is_some(),
+        held,
+        confirmed,
+    }
+}
