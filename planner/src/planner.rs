@@ -226,9 +226,10 @@ impl Planner {
     /// all switches in wormhole mode before, and until agents have stopped: others drop them. Where multicasts are
     /// interrupted, TREE worms of all groups go by the root. Where UNICAST alone waits, all trains are UNICAST.
     pub fn set_switching(&mut self, switching: Switching, trains: bool) {
-        let train_frames = match trains {
-            true => switching.train_frames(),
-            false => Default::default(),
+        let train_frames = if trains {
+            switching.train_frames()
+        } else {
+            Default::default()
         };
         if self.switches.switching != switching || self.agents.train_frames != train_frames {
             self.switches.switching = switching;
@@ -442,9 +443,10 @@ impl Planner {
             trees_longest,
             turning,
         };
-        let carriers = match self.guard.on {
-            true => self.switches.carriers(),
-            false => BTreeMap::new(),
+        let carriers = if self.guard.on {
+            self.switches.carriers()
+        } else {
+            BTreeMap::new()
         };
         let switches = &mut self.switches.switches;
         let guarded = guard::plan(&needs, switches.keys().copied());
@@ -496,9 +498,10 @@ impl Planner {
     /// A topology without what does not matter to these routes.
     fn relevant<'t>(&self, topology: &'t Topology) -> Cow<'t, Topology> {
         let matters = self.setting.algorithm.uses_in_transit_hosts();
-        match matters || topology.hosts().iter().all(|host| host.transit) {
-            true => Cow::Borrowed(topology),
-            false => Cow::Owned(topology.with_transit(|_| true)),
+        if matters || topology.hosts().iter().all(|host| host.transit) {
+            Cow::Borrowed(topology)
+        } else {
+            Cow::Owned(topology.with_transit(|_| true))
         }
     }
 
@@ -569,9 +572,10 @@ impl Planner {
             self.held.extend(wanted.links_away(&carrying));
             self.in_force = Some(wanted);
         } else {
-            self.method = match wanted.repairs(in_force) {
-                true => Method::RepairedOrder,
-                false => Method::NewOrder,
+            self.method = if wanted.repairs(in_force) {
+                Method::RepairedOrder
+            } else {
+                Method::NewOrder
             };
             self.in_force = Some(all);
             self.next = Some(wanted);

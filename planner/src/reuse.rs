@@ -44,9 +44,10 @@ pub(crate) fn reusable(
     }
     let is_wired_alike =
         |a: &Topology, b: &Topology| a.with_transit(|_| true) == b.with_transit(|_| true);
-    match is_wired_alike(up, now.0) && is_wired_alike(known, now.1) {
-        true => Reuse::Switches,
-        false => Reuse::Nothing,
+    if is_wired_alike(up, now.0) && is_wired_alike(known, now.1) {
+        Reuse::Switches
+    } else {
+        Reuse::Nothing
     }
 }
 

@@ -82,14 +82,16 @@ pub fn routes_file(
             }
         }
     }
-    let seed = match algorithm.has_alternatives() {
-        true => format!("\"seed\":{},", Routes::SEED_DEFAULT),
-        false => String::new(),
+    let seed = if algorithm.has_alternatives() {
+        format!("\"seed\":{},", Routes::SEED_DEFAULT)
+    } else {
+        String::new()
     };
     let root = root.map_or_else(|| "null".to_owned(), |root| root.to_string());
-    let apart = match apart.is_empty() {
-        true => String::new(),
-        false => format!(",\n \"unreachable\":{}", Value::Array(apart)),
+    let apart = if apart.is_empty() {
+        String::new()
+    } else {
+        format!(",\n \"unreachable\":{}", Value::Array(apart))
     };
     Some(format!(
         "{{\"algorithm\":\"{}\",\"root\":{root},{seed}\n \"routes\":[\n  {}]{apart}}}\n",

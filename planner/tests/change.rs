@@ -376,9 +376,12 @@ fn two_squares() -> (Topology, Vec<Route>) {
     let plain = Plain::new(&topology, SwitchId(0));
     let next = neighbours(&topology);
     let wrong_side = |way: &Vec<SwitchId>| {
-        let is_wrong = |pair: &&[SwitchId]| match plain.is_up(pair[0], pair[1]) {
-            true => [2, 6].contains(&pair[1].0),
-            false => [1, 5].contains(&pair[1].0),
+        let is_wrong = |pair: &&[SwitchId]| {
+            if plain.is_up(pair[0], pair[1]) {
+                [2, 6].contains(&pair[1].0)
+            } else {
+                [1, 5].contains(&pair[1].0)
+            }
         };
         way.windows(2).filter(is_wrong).count()
     };

@@ -84,9 +84,10 @@ fn change_again_and_again(seed: u64) -> Result<usize, TestCaseError> {
     let mut before: Option<FabricState> = None;
     let mut acknowledged = 0;
     for _ in 0..10 {
-        let fresh = match groups.is_empty() {
-            true => random_groups(&mut random, &network, 4),
-            false => change_groups(&mut random, &network, &groups),
+        let fresh = if groups.is_empty() {
+            random_groups(&mut random, &network, 4)
+        } else {
+            change_groups(&mut random, &network, &groups)
         };
         groups = gathering(&mut random, fresh);
         if random.chance(30) {

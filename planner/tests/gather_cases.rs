@@ -218,15 +218,12 @@ fn a_link_that_a_tree_does_not_take_changes_nothing_of_it() {
             };
             ends.iter().any(is)
         };
-        match before.iter().any(takes) {
-            true => {
-                assert!(after.values().all(|action| parameter(action, "epoch") == 2));
-                other += 1;
-            }
-            false => {
-                assert_eq!(after, before);
-                same += 1;
-            }
+        if before.iter().any(takes) {
+            assert!(after.values().all(|action| parameter(action, "epoch") == 2));
+            other += 1;
+        } else {
+            assert_eq!(after, before);
+            same += 1;
         }
     }
     assert!(same > 0 && other > 0, "{same} the same, {other} others");

@@ -182,16 +182,17 @@ fn any_transit(random: &mut Random, network: &Topology, agents: &BTreeSet<HostId
 }
 
 fn any_network(random: &mut Random, seed: u64) -> Topology {
-    match random.chance(50) {
-        true => random_topology(random),
-        false => irregular(&Irregular {
+    if random.chance(50) {
+        random_topology(random)
+    } else {
+        irregular(&Irregular {
             switches: 7,
             ports: 8,
             hosts: 2,
             links: 3,
             seed,
         })
-        .unwrap(),
+        .unwrap()
     }
 }
 
@@ -257,9 +258,10 @@ fn no_host_loses_what_its_plan_has_it_send() {
                 fabric.planner.set_switching(switching, false);
             }
             if random.chance(40) {
-                up = match random.chance(50) {
-                    true => any_transit(&mut random, &network, &fabric.hosts.agents),
-                    false => damage(&mut random, &network),
+                up = if random.chance(50) {
+                    any_transit(&mut random, &network, &fabric.hosts.agents)
+                } else {
+                    damage(&mut random, &network)
                 };
             }
             if random.chance(40) {
@@ -482,10 +484,7 @@ proptest! {
             groups = change_groups(&mut random, &network, &groups);
             let guard = any_guard(&mut random, &network, &groups);
             planner.set_guard(guard.clone());
-            let up = match random.chance(30) {
-                true => damage(&mut random, &network),
-                false => any_transit(&mut random, &network, &hosts.agents),
-            };
+            let up = if random.chance(30) { damage(&mut random, &network) } else { any_transit(&mut random, &network, &hosts.agents) };
             let class_d = ClassDNumbers::default();
             let found = planner.plan(&up, &network, &groups, &hosts, &class_d);
             let mut anew = Planner::new(Setting::plain(Algorithm::RrmitMin));

@@ -164,9 +164,10 @@ fn every_mixture_of_routes_is_free_of_deadlock() {
                 fabric.planner.set_routing(setting);
             }
             if random.chance(60) {
-                up = match random.chance(30) {
-                    true => network.clone(),
-                    false => one_lost(&mut random, &up),
+                up = if random.chance(30) {
+                    network.clone()
+                } else {
+                    one_lost(&mut random, &up)
                 };
             }
             let cut_short = random.chance(30);
@@ -184,12 +185,11 @@ fn every_mixture_of_routes_is_free_of_deadlock() {
 /// A link or a switch fails.
 fn one_lost(random: &mut Random, up: &Topology) -> Topology {
     let mut lost = Damage::default();
-    match random.chance(80) && !up.links().is_empty() {
-        true => {
-            let link = *random.choose(up.links());
-            lost.links.insert((link.a, link.a_port));
-        }
-        false => _ = lost.switches.insert(random.choose(up.switches()).id),
+    if random.chance(80) && !up.links().is_empty() {
+        let link = *random.choose(up.links());
+        lost.links.insert((link.a, link.a_port));
+    } else {
+        _ = lost.switches.insert(random.choose(up.switches()).id);
     }
     up.without(&lost).unwrap_or_else(|_| up.clone())
 }

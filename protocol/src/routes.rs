@@ -95,9 +95,10 @@ impl Turns {
 
     /// The route of the next message; `draw` gives numbers drawn evenly.
     pub fn choose(&mut self, draw: impl FnOnce() -> u64) -> u8 {
-        let place = match self.alternatives.at_random {
-            true => self.at_random(draw()),
-            false => self.in_turn(),
+        let place = if self.alternatives.at_random {
+            self.at_random(draw())
+        } else {
+            self.in_turn()
         };
         self.taken[place] += 1;
         place as u8
@@ -122,9 +123,12 @@ impl Turns {
         for (owed, route) in self.owed.iter_mut().zip(&self.alternatives.routes) {
             *owed += i64::from(route.share);
         }
-        let most = |best: usize, place: usize| match self.owed[place] > self.owed[best] {
-            true => place,
-            false => best,
+        let most = |best: usize, place: usize| {
+            if self.owed[place] > self.owed[best] {
+                place
+            } else {
+                best
+            }
         };
         let place = (0..self.owed.len()).reduce(most).unwrap_or(0);
         self.owed[place] -= i64::from(SHARES_WHOLE);

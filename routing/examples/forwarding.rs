@@ -64,24 +64,27 @@ fn read_arguments() -> Result<Arguments, String> {
             _ => return Err(format!("\"{argument}\" is one too many; {usage}")),
         }
     }
-    match found.topology.is_empty() {
-        true => Err(usage.to_owned()),
-        false => Ok(found),
+    if found.topology.is_empty() {
+        Err(usage.to_owned())
+    } else {
+        Ok(found)
     }
 }
 
 fn measure(arguments: &Arguments) -> Result<String, String> {
     let kind = arguments.topology.split(':').next();
     let is_kind = KINDS.iter().any(|shape| shape.split(':').next() == kind);
-    let file = match is_kind {
-        true => String::new(),
-        false => std::fs::read_to_string(&arguments.topology)
-            .map_err(|error| format!("{}: {error}", arguments.topology))?,
+    let file = if is_kind {
+        String::new()
+    } else {
+        std::fs::read_to_string(&arguments.topology)
+            .map_err(|error| format!("{}: {error}", arguments.topology))?
     };
     let start = Instant::now();
-    let topology = match is_kind {
-        true => from_spec(&arguments.topology),
-        false => Topology::from_json_split(&file),
+    let topology = if is_kind {
+        from_spec(&arguments.topology)
+    } else {
+        Topology::from_json_split(&file)
     };
     let topology = topology.map_err(text)?;
     let parsed = Instant::now();

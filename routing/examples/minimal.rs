@@ -61,14 +61,16 @@ fn measure() -> Result<String, String> {
     }
     let kind = name.split(':').next();
     let is_kind = KINDS.iter().any(|shape| shape.split(':').next() == kind);
-    let file = match is_kind {
-        true => String::new(),
-        false => std::fs::read_to_string(&name).map_err(|error| format!("{name}: {error}"))?,
+    let file = if is_kind {
+        String::new()
+    } else {
+        std::fs::read_to_string(&name).map_err(|error| format!("{name}: {error}"))?
     };
     let start = Instant::now();
-    let topology = match is_kind {
-        true => from_spec(&name),
-        false => Topology::from_json_split(&file),
+    let topology = if is_kind {
+        from_spec(&name)
+    } else {
+        Topology::from_json_split(&file)
     };
     let topology = topology.map_err(text)?;
     let parsed = Instant::now();

@@ -33,9 +33,10 @@ const KINDS: [&str; 6] = [
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named: Vec<String> = std::env::args().skip(1).collect();
-    let kinds: Vec<&str> = match named.is_empty() {
-        true => KINDS.to_vec(),
-        false => named.iter().map(String::as_str).collect(),
+    let kinds: Vec<&str> = if named.is_empty() {
+        KINDS.to_vec()
+    } else {
+        named.iter().map(String::as_str).collect()
     };
     println!(
         "{:16} {:>5} | {:>24} | {:>17} | {:>9} | worms a message, tree A B C",

@@ -98,10 +98,7 @@ proptest! {
         for low in 0..groups {
             for high in low..groups {
                 let found = between.get(&(low, high)).copied().unwrap_or(0);
-                let wanted = match low == high {
-                    true => a * (a - 1) / 2,
-                    false => a * h / (groups - 1),
-                };
+                let wanted = if low == high { a * (a - 1) / 2 } else { a * h / (groups - 1) };
                 prop_assert_eq!(found, wanted, "groups {} and {}", low, high);
             }
         }

@@ -1,6 +1,6 @@
 //! The figures of PACKET §4, and the schedule replayed packet by packet.
 
-use wormcast_routing::structure::k_binomial::{hosts_covered, optimal_k, steps, steps_of_one};
+use wormcast_routing::structure::k_binomial::{optimal_k, steps, steps_of_one};
 use wormcast_routing::structure::{CircuitVariant, Structure};
 use wormcast_wire::HostId;
 
@@ -106,10 +106,16 @@ fn grow(steps: u32, k: u32) -> u64 {
 fn as_many_hosts_are_covered_as_when_the_tree_is_grown() {
     for k in 1..=6 {
         for steps in 0..=10 {
-            assert_eq!(hosts_covered(steps, k), grow(steps, k), "N({steps},{k})");
+            // So many hosts, and not one more, have a packet after these steps.
+            let covered = grow(steps, k) as usize;
+            assert_eq!(steps_of_one(covered, k), steps, "{covered} hosts, k {k}");
+            assert_eq!(
+                steps_of_one(covered + 1, k),
+                steps + 1,
+                "{covered} hosts, k {k}"
+            );
         }
     }
-    assert_eq!(hosts_covered(200, 8), u64::MAX, "saturates");
     assert_eq!(steps_of_one(1, 3), 0);
 }
 
@@ -228,9 +234,10 @@ fn the_formula_holds_for_every_group_and_message() {
                 let own =
                     u64::from(steps_of_one(hosts, k)) + u64::from(packets - 1) * fan_out as u64;
                 assert_eq!(found, own, "n {hosts} k {k} m {packets}");
-                match fan_out == k as usize || packets == 1 {
-                    true => assert_eq!(found, formula, "n {hosts} k {k} m {packets}"),
-                    false => assert!(found < formula, "n {hosts} k {k} m {packets}"),
+                if fan_out == k as usize || packets == 1 {
+                    assert_eq!(found, formula, "n {hosts} k {k} m {packets}")
+                } else {
+                    assert!(found < formula, "n {hosts} k {k} m {packets}")
                 }
                 *(if found == formula {
                     &mut exact

@@ -231,9 +231,10 @@ fn check(topology: &Topology, source: u16, members: &[u16], mode: SwitchMode, gu
             !served_already,
             "{context}: the relay gets its own worm back"
         );
-        match expected.contains(host) {
-            true => wanted.push(*host),
-            false => filtered += 1,
+        if expected.contains(host) {
+            wanted.push(*host)
+        } else {
+            filtered += 1;
         }
         assert!(
             plain.is_legal(crossed),

@@ -14,7 +14,7 @@ use wire::{Wire, forward};
 use wormcast_switch_jit::compiler_of;
 use wormcast_switch_pipeline::LoadedProgram;
 use wormcast_switch_pipeline::{
-    CloneSession, Execution, Pipeline, PipelineConfig, PortId, Replica,
+    CloneSession, DropCause, Execution, Pipeline, PipelineConfig, PortId, Replica,
 };
 
 fn program_paths() -> Vec<PathBuf> {
@@ -81,12 +81,16 @@ fn pipelines() -> Vec<Pipeline> {
 /// Every packet ends: sent, dropped for a named cause, or replaced by copies.
 fn assert_accounted(pipeline: &Pipeline) {
     let statistics = pipeline.statistics();
+    let dropped: u64 = DropCause::ALL
+        .iter()
+        .map(|cause| statistics.dropped(*cause))
+        .sum();
     assert_eq!(
         statistics.received
             + statistics.replicated
             + statistics.cloned_ingress
             + statistics.cloned_egress,
-        statistics.transmitted + statistics.dropped_total() + groups_used(pipeline),
+        statistics.transmitted + dropped + groups_used(pipeline),
         "{statistics:?}"
     );
 }

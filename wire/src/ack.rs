@@ -1,6 +1,7 @@
 //! The body of an ACK (SPEC §5.3).
 
 use crate::FailReason;
+use crate::pdu_flags;
 use crate::{DecodeError, put_u16, put_u32, u16_at, u32_at};
 use crate::{HostId, Seq};
 
@@ -154,9 +155,10 @@ impl<'a> Ack<'a> {
 
     pub(super) fn length(&self) -> usize {
         let sets = self.sets().map(|set| FAILED_LENGTH + set.members.len());
-        let failed = match self.has_sets() {
-            true => sets.sum(),
-            false => FAILED_LENGTH * self.failed().count(),
+        let failed = if self.has_sets() {
+            sets.sum()
+        } else {
+            FAILED_LENGTH * self.failed().count()
         };
         FIXED_LENGTH + RANGE_LENGTH * self.ranges().count() + failed
     }
@@ -276,25 +278,27 @@ pub(super) fn decode(flags: u8, body: &[u8]) -> Result<Ack<'_>, DecodeError> {
     }
     let (ranges, failed) = (usize::from(body[44]), usize::from(body[45]));
     let ranges_end = FIXED_LENGTH + RANGE_LENGTH * ranges;
-    let in_sets = flags & crate::pdu::flags::SETS != 0;
+    let in_sets = flags & pdu_flags::SETS != 0;
     let most = if in_sets { SETS_MAX } else { FAILED_MAX };
     if ranges > RANGES_MAX || failed > most || body.len() < ranges_end {
         return Err(DecodeError::PduMalformed);
     }
     let reported = &body[ranges_end..];
-    let length = match in_sets {
-        true => sets_length(reported, failed).filter(|_| failed > 0),
-        false => Some(FAILED_LENGTH * failed),
+    let length = if in_sets {
+        sets_length(reported, failed).filter(|_| failed > 0)
+    } else {
+        Some(FAILED_LENGTH * failed)
     };
     if length != Some(reported.len()) {
         return Err(DecodeError::PduMalformed);
     }
-    let (listed, sets) = match in_sets {
-        true => (&[][..], reported),
-        false => (reported, &[][..]),
+    let (listed, sets) = if in_sets {
+        (&[][..], reported)
+    } else {
+        (reported, &[][..])
     };
     let field = |index: usize| u32_at(body, 4 * index);
-    let echo = (flags & crate::pdu::flags::ECHO != 0).then(|| Echo {
+    let echo = (flags & pdu_flags::ECHO != 0).then(|| Echo {
         tx_time: field(4),
         delay_us: field(5),
         forward_delay_us: field(6),

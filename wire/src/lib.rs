@@ -11,6 +11,7 @@ pub mod gather;
 mod ids;
 pub mod order;
 pub mod pdu;
+mod pdu_flags;
 mod scheme;
 pub mod signal;
 pub mod trace;

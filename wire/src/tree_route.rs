@@ -5,13 +5,11 @@
 
 pub use crate::tree_decode::{Branch, Branches, branches, decode_tree};
 pub use crate::tree_error::{TreeDecodeError, TreeEncodeError};
+pub use crate::tree_split::BRANCHES_MAX;
 
-use crate::tree_split;
+use crate::tree_split::{self, common_prefix};
 use crate::worm::END_OF_ROUTE;
 use crate::{HostId, PORT_ID_MAX, ROUTE_LENGTH_MAX, SWITCHES_CROSSED_MAX};
-
-/// Most branches of a TREE route at one switch.
-pub const BRANCHES_MAX: usize = 16;
 
 /// One TREE route and whom it reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,10 +141,6 @@ fn check_path(host: HostId, path: &[u8]) -> Result<(), TreeEncodeError> {
         Some(&byte) => Err(TreeEncodeError::NotAPort { host, byte }),
         None => Ok(()),
     }
-}
-
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
 /// Whether the second of two sorted paths ends or passes where the first one ends.

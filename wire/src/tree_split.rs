@@ -15,7 +15,14 @@
 //! has b branches; the runs cross at most n + w + (w − 1)·(d − 1) links.
 
 use crate::SWITCHES_CROSSED_MAX;
-use crate::tree_route::{BRANCHES_MAX, common_prefix};
+
+/// Most branches of a TREE route at one switch.
+pub const BRANCHES_MAX: usize = 16;
+
+/// Bytes that two paths begin with alike.
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
 
 /// Worms, then links crossed, the source's among them.
 type Cost = (u32, u32);

@@ -191,9 +191,10 @@ pub fn decode_worm(bytes: &[u8]) -> Result<Worm<'_>, DecodeError> {
         sequence: u16_at(bytes, 6),
         next: u16_at(bytes, 8),
     };
-    let (trace, payload) = match header.is_traced() {
-        true => Trace::split(&bytes[end..]).map(|(trace, payload)| (Some(trace), payload))?,
-        false => (None, &bytes[end..]),
+    let (trace, payload) = if header.is_traced() {
+        Trace::split(&bytes[end..]).map(|(trace, payload)| (Some(trace), payload))?
+    } else {
+        (None, &bytes[end..])
     };
     Ok(Worm {
         header,

@@ -431,9 +431,10 @@ impl Agent {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout);
         // What is due while the first switch takes nothing, or own frames wait for their rate, wakes nobody.
-        let paced = match self.trains.is_open() {
-            true => Instant::ZERO,
-            false => self.pacing.open_at(),
+        let paced = if self.trains.is_open() {
+            Instant::ZERO
+        } else {
+            self.pacing.open_at()
         };
         let own = |time: Option<Instant>| time.map(|time| time.max(paced));
         let to_send = [

@@ -13,13 +13,16 @@
 mod arriving;
 mod fragments;
 
-pub use arriving::{ArrivalCounters, Arrivals, TRAIN_SILENT_US, TRAINS_ARRIVING_MAX, Taken};
+pub use arriving::{ArrivalCounters, Arrivals, TRAINS_ARRIVING_MAX, Taken};
 pub use fragments::FragmentCounters;
 
 use wormcast_protocol::{Instant, Transmit};
 use wormcast_wire::ETHERNET_LENGTH;
 use wormcast_wire::train::{Place, TRAIN_LENGTH, couple, share_a_train};
 use wormcast_wire::worm::{self, Kind};
+
+/// Silence after which a train is forgotten, µs: longer than switches keep its channel for it.
+pub const TRAIN_SILENT_US: u64 = 2_000_000;
 
 /// Frames of a train at most, whatever the plan says.
 pub const TRAIN_FRAMES_MAX: u16 = 64;
@@ -108,9 +111,10 @@ impl Trains {
         };
         let open = self.open.take();
         let position = open.map_or(0, |open| open.next);
-        let frames_most = match is_unicast(&buf[..first.length]) {
-            true => self.unicast_frames_most,
-            false => self.other_frames_most,
+        let frames_most = if is_unicast(&buf[..first.length]) {
+            self.unicast_frames_most
+        } else {
+            self.other_frames_most
         };
         let may_go_on = !others_wait && position + 1 < frames_most && fits_in_a_train(&first);
         if may_go_on {

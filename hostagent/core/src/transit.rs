@@ -220,13 +220,12 @@ impl Outgoing<'_> {
             let poll = |buf: &mut [u8]| engine.as_mut()?.poll_transmit(now, buf);
             trains.next(others_wait, poll, buf)
         };
-        let next = match is_open {
-            true => {
-                let length = own()?;
-                self.transit.note_own(length);
-                NextFrame::Own(length)
-            }
-            false => self.transit.next(own)?,
+        let next = if is_open {
+            let length = own()?;
+            self.transit.note_own(length);
+            NextFrame::Own(length)
+        } else {
+            self.transit.next(own)?
         };
         if let NextFrame::Own(length) = next {
             self.pacing.note_sent(length, now);

@@ -248,9 +248,10 @@ impl DataPlane {
                 }
             }
             let in_transit = &in_transit[..worms];
-            let done = match self.agent.may_send_at_once(now) && self.link.up {
-                true => self.transmit.send_at_once(in_transit, socket, now),
-                false => 0,
+            let done = if self.agent.may_send_at_once(now) && self.link.up {
+                self.transmit.send_at_once(in_transit, socket, now)
+            } else {
+                0
             };
             let transit = self.agent.transit_mut();
             in_transit[..done]
@@ -321,9 +322,10 @@ impl DataPlane {
             read = false;
             until = until.min(now.plus_us(self.settings.coalesce_us));
         }
-        let sleep_us = match std::mem::take(&mut self.more_waits) {
-            true => 0,
-            false => until.since_us(now).max(least_us),
+        let sleep_us = if std::mem::take(&mut self.more_waits) {
+            0
+        } else {
+            until.since_us(now).max(least_us)
         };
         Wait {
             sleep_us,

@@ -55,9 +55,10 @@ pub(crate) fn port_id(port: i64) -> Answer<PortId> {
 }
 
 pub(crate) fn bounded(what: &str, value: i64, least: i64, most: i64) -> Answer<i64> {
-    match (least..=most).contains(&value) {
-        true => Ok(value),
-        false => Err(format!("{what} {value} is outside {least} to {most}")),
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("{what} {value} is outside {least} to {most}"))
     }
 }
 

@@ -256,9 +256,10 @@ fn read_port(port: u16) -> PyResult<PortId> {
 
 fn copies(replicas: Replicas) -> PyResult<Copies> {
     let replica = |(at, instance, backups): (u16, u16, Vec<u16>)| {
-        let port = match at == u16::from(PortId::RECIRCULATE.get()) {
-            true => PortId::RECIRCULATE,
-            false => read_port(at)?,
+        let port = if at == u16::from(PortId::RECIRCULATE.get()) {
+            PortId::RECIRCULATE
+        } else {
+            read_port(at)?
         };
         Ok(Replica {
             port,

@@ -51,13 +51,14 @@ pub(crate) fn unchanged(
             told.by_hosts(),
             left_out(group, &told.members, shortfalls, agents),
         );
-        let told = match told.left_out == left_out {
-            true => told,
-            false => Arc::new(AgentGroup {
+        let told = if told.left_out == left_out {
+            told
+        } else {
+            Arc::new(AgentGroup {
                 left_out,
                 digest: OnceLock::new(),
                 ..(*told).clone()
-            }),
+            })
         };
         (host, told)
     };

@@ -62,12 +62,13 @@ pub(crate) struct Narrow<'n> {
 impl<'n> Narrow<'n> {
     /// Of these connected parts.
     pub(crate) fn new(wholes: &[Whole], links: &'n NarrowLinks) -> Narrow<'n> {
-        let widths = match links.is_empty() {
-            true => Vec::new(),
-            false => wholes
+        let widths = if links.is_empty() {
+            Vec::new()
+        } else {
+            wholes
                 .iter()
                 .map(|whole| Widths::new(whole, links))
-                .collect(),
+                .collect()
         };
         Narrow {
             links,

@@ -243,14 +243,16 @@ fn allowed(paths: Unicast<'_, '_>, request: &AutoRequest) -> Result<Vec<Candidat
     });
     if all.is_empty() {
         return Err(GroupError::from(StructureError::UnknownName {
-            what: match request.needs.total_order {
-                true => "scheme with a total order on this topology",
-                false => "scheme for this topology",
+            what: if request.needs.total_order {
+                "scheme with a total order on this topology"
+            } else {
+                "scheme for this topology"
             },
             name: request.among.join(","),
-            choices: match request.needs.total_order {
-                true => &["circuit", "tree", "switch"],
-                false => Scheme::NAMES,
+            choices: if request.needs.total_order {
+                &["circuit", "tree", "switch"]
+            } else {
+                Scheme::NAMES
             },
         })
         .into());

@@ -237,17 +237,18 @@ fn links(topology: &Topology) -> BTreeSet<Link> {
     topology
         .links()
         .iter()
-        .map(
-            |link| match (link.a, link.a_port) <= (link.b, link.b_port) {
-                true => *link,
-                false => Link {
+        .map(|link| {
+            if (link.a, link.a_port) <= (link.b, link.b_port) {
+                *link
+            } else {
+                Link {
                     a: link.b,
                     a_port: link.b_port,
                     b: link.a,
                     b_port: link.a_port,
-                },
-            },
-        )
+                }
+            }
+        })
         .collect()
 }
 

@@ -114,9 +114,10 @@ pub(crate) fn through<'t>(
     let mut reached: Vec<(usize, Option<usize>)> = Vec::new();
     let mut left: Vec<usize> = Vec::new();
     for tree in 0..trees.len() {
-        match fits(before, tree) {
-            true => reached.push((tree, None)),
-            false => left.push(tree),
+        if fits(before, tree) {
+            reached.push((tree, None))
+        } else {
+            left.push(tree)
         }
     }
     let mut next = 0;

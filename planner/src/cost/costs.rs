@@ -277,9 +277,10 @@ impl Costs {
             .max(host_link)
             .max(f64::MIN_POSITIVE);
         let hops = f64::from(switches);
-        let on_the_way = match self.cut_through {
-            true => host_link.max(link),
-            false => 2.0 * host_link + (hops - 1.0).max(0.0) * link,
+        let on_the_way = if self.cut_through {
+            host_link.max(link)
+        } else {
+            2.0 * host_link + (hops - 1.0).max(0.0) * link
         };
         let until = send
             + on_the_way

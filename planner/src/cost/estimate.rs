@@ -115,9 +115,10 @@ impl FirstPacket {
                 if place == from {
                     on_link = begin;
                 }
-                let leaves = match timing.cut_through {
-                    true => begin + timing.head(place).min(time),
-                    false => end,
+                let leaves = if timing.cut_through {
+                    begin + timing.head(place).min(time)
+                } else {
+                    end
                 };
                 for child in crossing.children.clone() {
                     let delay = traffic.crossings[child as usize].delay_ps;
@@ -210,14 +211,16 @@ fn last_packet(
                 let (head, tail) = enters[place];
                 let channel = crossing.channel as usize;
                 let behind = first.passed(place, channel, pace, more);
-                let time = match more * pace.channel[channel] < first.burst[channel] {
-                    true => 0,
-                    false => timing.crossing(place, true),
+                let time = if more * pace.channel[channel] < first.burst[channel] {
+                    0
+                } else {
+                    timing.crossing(place, true)
                 };
                 let end = (head + time).max(tail).max(behind);
-                let leaves = match timing.cut_through {
-                    true => end - time + timing.head(place).min(time),
-                    false => end,
+                let leaves = if timing.cut_through {
+                    end - time + timing.head(place).min(time)
+                } else {
+                    end
                 };
                 for child in crossing.children.clone() {
                     let delay = traffic.crossings[child as usize].delay_ps;

@@ -154,24 +154,29 @@ fn unknowns() -> Vec<Unknown> {
 
 impl Unknown {
     fn room(&self, before: &Costs) -> f64 {
-        match self.is_rate {
-            true => self.room,
-            false => self.room.max(3.0 * (self.get)(before)),
+        if self.is_rate {
+            self.room
+        } else {
+            self.room.max(3.0 * (self.get)(before))
         }
     }
 
     fn found(&self, before: &Costs, after: &Costs, error: f64, told: bool) -> Found {
-        let shown = |costs: &Costs| match self.is_rate {
-            true => (self.get)(costs).exp(),
-            false => (self.get)(costs),
+        let shown = |costs: &Costs| {
+            if self.is_rate {
+                (self.get)(costs).exp()
+            } else {
+                (self.get)(costs)
+            }
         };
         Found {
             names: self.names,
             before: shown(before),
             after: shown(after),
-            error: match self.is_rate {
-                true => error * shown(after),
-                false => error,
+            error: if self.is_rate {
+                error * shown(after)
+            } else {
+                error
             },
             told,
         }
@@ -281,16 +286,16 @@ impl Search<'_, '_, '_> {
     /// The unknown that the times tell least, if they do not tell it; `needed` stay.
     fn vaguest(&self, free: &[&Unknown], best: &Best, needed: &[&[&str]]) -> Option<usize> {
         let vague = free.iter().zip(&best.errors).map(|(one, error)| {
-            let bound = match one.is_rate {
-                true => TOLD_OF_ITSELF,
-                false => {
-                    let value = (one.get)(&best.costs).abs();
-                    (TOLD_OF_ITSELF * value).max(TOLD_OF_ROOM * one.room(self.before))
-                }
+            let bound = if one.is_rate {
+                TOLD_OF_ITSELF
+            } else {
+                let value = (one.get)(&best.costs).abs();
+                (TOLD_OF_ITSELF * value).max(TOLD_OF_ROOM * one.room(self.before))
             };
-            match needed.contains(&one.names) {
-                true => 0.0,
-                false => error / bound,
+            if needed.contains(&one.names) {
+                0.0
+            } else {
+                error / bound
             }
         });
         let (place, vague) = vague.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;

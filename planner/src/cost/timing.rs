@@ -60,9 +60,10 @@ impl Timing {
         };
         let others = traffic.receivers();
         let copied = traffic.sends.iter().any(|send| send.targets.len() > 1);
-        let confirm_ns = match copied {
-            true => costs.confirmed_by_tree_ns(others),
-            false => costs.message_confirm_ns * others as f64,
+        let confirm_ns = if copied {
+            costs.confirmed_by_tree_ns(others)
+        } else {
+            costs.message_confirm_ns * others as f64
         };
         let mut timing = Timing {
             crossing: Vec::with_capacity(traffic.crossings.len()),

@@ -54,9 +54,10 @@ pub(crate) fn updates(
         }
         // A lower rate comes when the agent keeps to it.
         let lower = wanted.is_some_and(|wanted| there.is_none_or(|there| wanted < there));
-        let (updates, stage) = match lower {
-            true => (&mut revoke, Stage::Revoke),
-            false => (&mut permit, Stage::Permit),
+        let (updates, stage) = if lower {
+            (&mut revoke, Stage::Revoke)
+        } else {
+            (&mut permit, Stage::Permit)
         };
         updates.push(Update {
             stage,

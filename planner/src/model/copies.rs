@@ -66,9 +66,10 @@ impl Copies {
     #[must_use]
     pub fn kept(&self, after: &Copies) -> Copies {
         let is_kept = |own: &&Replica| after.iter().any(|replica| own.leads_as(replica));
-        match self.lead_within(after) {
-            true => self.clone(),
-            false => Copies(self.iter().filter(is_kept).copied().collect()),
+        if self.lead_within(after) {
+            self.clone()
+        } else {
+            Copies(self.iter().filter(is_kept).copied().collect())
         }
     }
 
@@ -190,9 +191,10 @@ impl Neighbours {
     pub(crate) fn branches(&self, ports: &PortSet) -> Copies {
         let replica = |port: PortId| {
             let backups = self.backups(port);
-            let instance = match backups.is_empty() {
-                true => INSTANCE_PLAIN,
-                false => INSTANCE_BRANCH + u16::from(port.get()),
+            let instance = if backups.is_empty() {
+                INSTANCE_PLAIN
+            } else {
+                INSTANCE_BRANCH + u16::from(port.get())
             };
             Replica {
                 port,

@@ -70,9 +70,10 @@ pub(crate) fn plan(
                     None => stopped += 1,
                 }
             }
-            let table = match all_same {
-                true => routes.clone(),
-                false => Arc::new(RouteTable(found)),
+            let table = if all_same {
+                routes.clone()
+            } else {
+                Arc::new(RouteTable(found))
             };
             (table, stopped)
         };
@@ -175,13 +176,12 @@ impl<'t> Paths<'t> {
                 .filter_map(|arc| Some((arc.port.get(), self.after(at, arc.to)?)))
                 .filter(|&(_, next)| leads(next))
                 .collect();
-            let (port, next) = match ways.is_empty() {
-                false => ways[(turn + ports.len()) % ways.len()],
-                true => {
-                    let mut hosts = self.topology.transit_at(at / 4);
-                    let host = hosts.nth(turn % hosts.len())?;
-                    (self.topology.hosts()[host as usize].port.get(), at & !3)
-                }
+            let (port, next) = if ways.is_empty() {
+                let mut hosts = self.topology.transit_at(at / 4);
+                let host = hosts.nth(turn % hosts.len())?;
+                (self.topology.hosts()[host as usize].port.get(), at & !3)
+            } else {
+                ways[(turn + ports.len()) % ways.len()]
             };
             ports.push(port);
             at = next;

@@ -58,11 +58,12 @@ impl Part {
     /// Pairs of hosts whose unicast routes are longer because some hosts do not re-inject worms.
     pub(crate) fn lengthened(&self, setting: &Setting) -> Result<u64, RouteError> {
         let all_may = self.topology.hosts().iter().all(|host| host.transit);
-        match all_may || !setting.algorithm.uses_in_transit_hosts() {
-            true => Ok(0),
-            false => PartRoutes::new(self, setting)
+        if all_may || !setting.algorithm.uses_in_transit_hosts() {
+            Ok(0)
+        } else {
+            PartRoutes::new(self, setting)
                 .get(Kind::Unicast)?
-                .lengthened(),
+                .lengthened()
         }
     }
 }

@@ -80,9 +80,10 @@ pub(crate) fn count_changed<'r>(
     let none = HostRoutes::default();
     let changed = routes.map(|(host, routes)| {
         let old = before.get(&host).unwrap_or(&none);
-        match Arc::ptr_eq(&old.0, &routes.0) {
-            true => 0,
-            false => pairs_changed(&old.0, &routes.0),
+        if Arc::ptr_eq(&old.0, &routes.0) {
+            0
+        } else {
+            pairs_changed(&old.0, &routes.0)
         }
     });
     changed.sum()

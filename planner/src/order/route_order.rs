@@ -159,9 +159,10 @@ impl RouteOrder {
     /// its switches.
     pub(crate) fn direct(&self, part: &Topology, setting: &Setting) -> UpDown {
         let updown = self.order.direct(part);
-        match updown.joins_all() {
-            true => updown.with_parents(part, |switch| self.parents.get(&switch).copied()),
-            false => UpDown::new(part, setting.root_in(part)).expect("it is there"),
+        if updown.joins_all() {
+            updown.with_parents(part, |switch| self.parents.get(&switch).copied())
+        } else {
+            UpDown::new(part, setting.root_in(part)).expect("it is there")
         }
     }
 
@@ -227,9 +228,10 @@ pub(crate) fn without(
         links: ends.collect(),
         ..Damage::default()
     };
-    match lost.links.is_empty() {
-        true => Cow::Borrowed(topology),
-        false => Cow::Owned(topology.without(&lost).expect("these links are there")),
+    if lost.links.is_empty() {
+        Cow::Borrowed(topology)
+    } else {
+        Cow::Owned(topology.without(&lost).expect("these links are there"))
     }
 }
 

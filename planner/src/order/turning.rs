@@ -62,13 +62,15 @@ impl Order {
         let mut below: BTreeMap<SwitchId, Vec<SwitchId>> = BTreeMap::new();
         for link in known.links() {
             let is_above = self.rank(link.a) < self.rank(link.b);
-            let (upper, lower) = match is_above {
-                true => (link.a, link.b),
-                false => (link.b, link.a),
+            let (upper, lower) = if is_above {
+                (link.a, link.b)
+            } else {
+                (link.b, link.a)
             };
-            let (upper, lower) = match turned.contains(&(upper, lower)) {
-                true => (lower, upper),
-                false => (upper, lower),
+            let (upper, lower) = if turned.contains(&(upper, lower)) {
+                (lower, upper)
+            } else {
+                (upper, lower)
             };
             *waits.entry(lower).or_default() += 1;
             below.entry(upper).or_default().push(lower);

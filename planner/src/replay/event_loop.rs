@@ -118,9 +118,10 @@ impl<'a> EventLoop<'a> {
         self.wait[channel] = self.wait[channel].max(waiting);
         self.network.free[channel] = end;
         self.network.busy[channel] += time;
-        let head = match self.timing.cut_through {
-            true => begin + self.timing.head(place).min(time),
-            false => end,
+        let head = if self.timing.cut_through {
+            begin + self.timing.head(place).min(time)
+        } else {
+            end
         };
         for child in crossing.children.clone() {
             let delay = traffic.crossings[child as usize].delay_ps;

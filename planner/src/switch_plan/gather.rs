@@ -138,9 +138,10 @@ impl GatherPlanner {
         let is_same = before.tree.as_ref() == Some(&tree)
             && before.epoch >= self.epochs.first
             && (before.by_hosts.is_empty() || !self.has_freed);
-        let planned = match is_same {
-            true => before,
-            false => self.plan_anew(group.id, &told.members, tree, before),
+        let planned = if is_same {
+            before
+        } else {
+            self.plan_anew(group.id, &told.members, tree, before)
         };
         let gathered = planned.gathered.clone();
         self.groups.insert(group.id, planned);
@@ -447,11 +448,12 @@ fn find_tree(
 /// The number by which a switch names itself to the next one.
 fn source_of(switch: SwitchId) -> Result<u16, String> {
     let most = GATHER_SOURCE_LAST - GATHER_SOURCE_FIRST;
-    match switch.0 <= most {
-        true => Ok(GATHER_SOURCE_FIRST + switch.0),
-        false => Err(format!(
+    if switch.0 <= most {
+        Ok(GATHER_SOURCE_FIRST + switch.0)
+    } else {
+        Err(format!(
             "switch {switch} has no number for gathered ACKs; switches 0 to {most} have one"
-        )),
+        ))
     }
 }
 

@@ -257,9 +257,10 @@ fn kinds(needs: &Needs<'_>) -> BTreeMap<HostId, u8> {
             },
             GroupScheme::One(_) => 0,
         };
-        let more = match group.gather && more != 0 {
-            true => more | bit(Kind::Gather),
-            false => more,
+        let more = if group.gather && more != 0 {
+            more | bit(Kind::Gather)
+        } else {
+            more
         };
         for member in &group.members {
             if let Some(kinds) = kinds.get_mut(member) {

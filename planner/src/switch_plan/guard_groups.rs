@@ -86,13 +86,12 @@ impl GroupGuard {
             return BTreeMap::new(); // nothing is there, and nothing is wanted
         }
         let mut places = BTreeMap::new();
-        match guard.on {
-            true => {
-                let hosts = known.hosts().iter();
-                let planned = hosts.filter(|host| states.contains_key(&host.switch));
-                places.extend(planned.map(|host| (host.id, (host.switch, host.port))));
-            }
-            false => carriers.clear(),
+        if guard.on {
+            let hosts = known.hosts().iter();
+            let planned = hosts.filter(|host| states.contains_key(&host.switch));
+            places.extend(planned.map(|host| (host.id, (host.switch, host.port))));
+        } else {
+            carriers.clear()
         }
         let mut anew = self.is_new || self.places != places;
         if anew {
@@ -114,9 +113,10 @@ impl GroupGuard {
             match old {
                 Some(old) if !anew && is_same(&old) => _ = self.numbers.insert(number, old),
                 old => {
-                    let senders = match is_open {
-                        true => Senders::Everybody,
-                        false => self.members(&carriers),
+                    let senders = if is_open {
+                        Senders::Everybody
+                    } else {
+                        self.members(&carriers)
                     };
                     let new = Number { carriers, senders };
                     self.numbers.insert(number, new.clone());
@@ -132,9 +132,10 @@ impl GroupGuard {
         let crowded = self.find_crowded();
         anew |= crowded != self.crowded;
         self.crowded = crowded;
-        match std::mem::take(&mut self.is_new) || anew {
-            true => self.write_all(states),
-            false => self.write(&changed, states),
+        if std::mem::take(&mut self.is_new) || anew {
+            self.write_all(states)
+        } else {
+            self.write(&changed, states)
         }
     }
 
@@ -166,16 +167,16 @@ impl GroupGuard {
         match senders {
             Senders::Everybody => self.edge.iter().map(open).collect(),
             Senders::Members(members) => {
-                let of_switch =
-                    |(switch, ports): (&SwitchId, &PortSet)| match self.crowded.contains(switch) {
-                        true => vec![open(switch)],
-                        false => {
-                            let ports = ports.iter();
-                            ports
-                                .map(|port| (*switch, sender_entry(port, number)))
-                                .collect()
-                        }
-                    };
+                let of_switch = |(switch, ports): (&SwitchId, &PortSet)| {
+                    if self.crowded.contains(switch) {
+                        vec![open(switch)]
+                    } else {
+                        let ports = ports.iter();
+                        ports
+                            .map(|port| (*switch, sender_entry(port, number)))
+                            .collect()
+                    }
+                };
                 members.iter().flat_map(of_switch).collect()
             }
         }

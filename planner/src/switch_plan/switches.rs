@@ -196,17 +196,16 @@ impl SwitchPlanner {
             let numbers = self.numbers_of.get(&group.id);
             numbers.map_or(&[][..], Vec::as_slice) != self.numbers(group)
         };
-        let joining: Vec<Arc<Group>> = match renumbered {
-            true => self.groups.values().filter(joins).cloned().collect(),
-            false => {
-                let ids = moved
-                    .iter()
-                    .copied()
-                    .chain(new.iter().map(|group| group.id));
-                let ids: BTreeSet<GroupId> = ids.collect();
-                let groups = ids.iter().filter_map(|id| self.groups.get(id));
-                groups.filter(joins).cloned().collect()
-            }
+        let joining: Vec<Arc<Group>> = if renumbered {
+            self.groups.values().filter(joins).cloned().collect()
+        } else {
+            let ids = moved
+                .iter()
+                .copied()
+                .chain(new.iter().map(|group| group.id));
+            let ids: BTreeSet<GroupId> = ids.collect();
+            let groups = ids.iter().filter_map(|id| self.groups.get(id));
+            groups.filter(joins).cloned().collect()
         };
         for group in joining {
             self.leave_numbers(group.id, &mut stale);

@@ -24,9 +24,10 @@ pub(crate) enum Along {
 impl Along {
     /// That of a group with these parameters.
     pub(crate) fn of(parameters: SwitchParameters) -> Along {
-        match parameters.has_own_trees() {
-            true => Along::Own(parameters.least),
-            false => Along::Spanning,
+        if parameters.has_own_trees() {
+            Along::Own(parameters.least)
+        } else {
+            Along::Spanning
         }
     }
 }
@@ -101,12 +102,11 @@ impl TableNumbers {
             }
         }
         let numbers = self.alike.values().filter_map(|groups| groups.first());
-        let left_out: BTreeSet<GroupId> = match self.alike.len() > room {
-            true => {
-                let numbers: BTreeSet<GroupId> = numbers.copied().collect();
-                numbers.into_iter().skip(room).collect()
-            }
-            false => BTreeSet::new(),
+        let left_out: BTreeSet<GroupId> = if self.alike.len() > room {
+            let numbers: BTreeSet<GroupId> = numbers.copied().collect();
+            numbers.into_iter().skip(room).collect()
+        } else {
+            BTreeSet::new()
         };
         let moved: Vec<GroupId> = left_out
             .symmetric_difference(&self.left_out)

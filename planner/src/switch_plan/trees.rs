@@ -78,9 +78,10 @@ pub(crate) fn ports_to_members(
         Along::Own(least) => own_ports(part, members, least, turn),
         Along::Spanning => BTreeMap::new(),
     };
-    match own.is_empty() {
-        true => spanning.ports(members).into_iter().collect(),
-        false => own,
+    if own.is_empty() {
+        spanning.ports(members).into_iter().collect()
+    } else {
+        own
     }
 }
 

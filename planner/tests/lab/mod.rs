@@ -59,9 +59,10 @@ pub fn port(number: usize) -> PortId {
 }
 
 pub fn topology(parts: Parts) -> Topology {
-    match parts.switches.is_empty() {
-        true => Topology::empty(),
-        false => Topology::new_split(parts).expect("a topology"),
+    if parts.switches.is_empty() {
+        Topology::empty()
+    } else {
+        Topology::new_split(parts).expect("a topology")
     }
 }
 

@@ -177,13 +177,15 @@ impl Child {
             self.unproven = None;
             return Ok(Memory::Known);
         }
-        let (least_us, reject) = match Seq(receiver).is_after(Seq(known)) {
-            true => (unproven::forward_us(timing), Reject::ReceiverUnproven),
-            false => (unproven::back_us(timing), Reject::StaleIncarnation),
+        let (least_us, reject) = if Seq(receiver).is_after(Seq(known)) {
+            (unproven::forward_us(timing), Reject::ReceiverUnproven)
+        } else {
+            (unproven::back_us(timing), Reject::StaleIncarnation)
         };
-        match Unproven::note(&mut self.unproven, receiver, least_us, now) {
-            true => Ok(Memory::Lost),
-            false => Err(reject),
+        if Unproven::note(&mut self.unproven, receiver, least_us, now) {
+            Ok(Memory::Lost)
+        } else {
+            Err(reject)
         }
     }
 

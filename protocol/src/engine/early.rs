@@ -74,9 +74,10 @@ impl Engine {
                 self.early.kept.push_back((key, at, frame));
                 continue;
             }
-            let result = match now.since_us(at) < EARLY_US {
-                true => self.take_frame(&frame, now),
-                false => Err(Reject::UnknownStream),
+            let result = if now.since_us(at) < EARLY_US {
+                self.take_frame(&frame, now)
+            } else {
+                Err(Reject::UnknownStream)
             };
             if let Err(reject) = result {
                 self.shared.counters.count_reject(reject);

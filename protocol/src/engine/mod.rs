@@ -382,9 +382,10 @@ impl Engine {
         let at = (data.seq, data.choice);
         let stable_counts = self.open_stream(common, stable, at, sender, now)?;
         let key = (common.group, common.origin);
-        let class = match self.shared.config.limits.unclassed {
-            false => data.class,
-            true => BufferClass::One,
+        let class = if self.shared.config.limits.unclassed {
+            BufferClass::One
+        } else {
+            data.class
         };
         let data = &Data { class, ..*data };
         if !self.shared.pools.admits(class, false) {

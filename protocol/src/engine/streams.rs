@@ -61,9 +61,10 @@ impl Past {
 
     /// This life is believed where another was before.
     fn believe(&mut self, key: SessionKey, life: u32, before: u32) {
-        match Seq(before).is_after(Seq(life)) {
-            true => self.back_of(key).believed = Some(life),
-            false => drop(self.back.remove(&key)),
+        if Seq(before).is_after(Seq(life)) {
+            self.back_of(key).believed = Some(life);
+        } else {
+            self.back.remove(&key);
         }
     }
 
@@ -134,14 +135,14 @@ impl Engine {
             if session.stream == common.stream {
                 session.note_choice(at, choice, &mut self.shared, now);
             }
-            let is_told = match session.stream == common.stream {
-                true => session.is_told_by(sender),
+            let is_told = if session.stream == common.stream {
+                session.is_told_by(sender)
+            } else {
                 // Another life may travel by another choice, from another parent.
-                false => {
-                    let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
-                    let role = self.shared.usable_role(plan, common.origin, choice)?;
-                    sender == common.origin || role.parent == Some(sender)
-                }
+
+                let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
+                let role = self.shared.usable_role(plan, common.origin, choice)?;
+                sender == common.origin || role.parent == Some(sender)
             };
             let timing = &self.shared.config.timing;
             let judgement = session.judge(common.stream, stable, is_told, timing, now)?;

@@ -46,10 +46,11 @@ impl Session {
             marked = core::mem::take(&mut child.marked).max(marked);
         }
         let reception = self.reception.as_mut()?;
-        let to = match reception.is_for_origin() {
+        let to = if reception.is_for_origin() {
             // Without a place it knows nothing of who was below, and the origin may still count on what it says of them.
-            true => Some(self.origin).filter(|_| !self.detached),
-            false => self.parent,
+            Some(self.origin).filter(|_| !self.detached)
+        } else {
+            self.parent
         };
         let ack = Ack {
             epoch: self.epoch,

@@ -62,8 +62,9 @@ pub(crate) fn copied_worms<T: Copy>(
         (Copies::Trees(trees), _) => trees.iter().map(along).collect(),
         (Copies::SpanningTree | Copies::Broadcast, _) => vec![along(&shared.tree)],
     };
-    match worms.iter().all(Vec::is_empty) {
-        true => Vec::new(),
-        false => worms,
+    if worms.iter().all(Vec::is_empty) {
+        Vec::new()
+    } else {
+        worms
     }
 }

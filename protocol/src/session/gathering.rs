@@ -236,9 +236,10 @@ impl Session {
     /// the origin knows who lacks it, which only ACKs between hosts say.
     fn word(&self) -> Option<(u64, u64)> {
         let reception = self.reception.as_ref()?;
-        let confirmed = match reception.misses_any() {
-            true => self.stable,
-            false => reception.consumed().max(self.stable),
+        let confirmed = if reception.misses_any() {
+            self.stable
+        } else {
+            reception.consumed().max(self.stable)
         };
         Some((self.cumulative, confirmed))
     }

@@ -148,9 +148,10 @@ impl Session {
         } = arrival;
         let seq = data.seq;
         let stable = Seq(seq.0.wrapping_sub(u32::from(data.stable_offset))).expand(self.stable);
-        let start = match stable_counts {
-            true => self.cumulative.max(stable),
-            false => self.cumulative,
+        let start = if stable_counts {
+            self.cumulative.max(stable)
+        } else {
+            self.cumulative
         };
         let position = seq.expand(start);
         // No origin sends so far ahead; one that did would send again what nobody has confirmed.
@@ -162,9 +163,10 @@ impl Session {
             self.learn_stable(stable, shared, now);
         }
         // The delay is that of the packets that the window of who sends them is for.
-        let measured = match self.is_copied() {
-            true => sender == self.origin,
-            false => Some(sender) == self.parent,
+        let measured = if self.is_copied() {
+            sender == self.origin
+        } else {
+            Some(sender) == self.parent
         };
         let timing = &shared.config.timing;
         let rare_us = self.rare_ack_us(now).filter(|_| !marked);
@@ -192,9 +194,10 @@ impl Session {
             reception.note_arrival(data.ack_now, every, delay_us, now);
             return Ok(());
         }
-        let admitted = match is_hole {
-            true => Ok(()),
-            false => self.admit(data, position, shared, now),
+        let admitted = if is_hole {
+            Ok(())
+        } else {
+            self.admit(data, position, shared, now)
         };
         let is_lost = admitted == Err(Reject::Overflow);
         if is_lost {

@@ -89,9 +89,10 @@ impl Session {
 
     /// What a child and all below it have confirmed. That may have been of another set of hosts below it.
     fn confirmed_by(&self, child: &Child) -> u64 {
-        match child.stable_current {
-            true => child.stable.max(self.stable),
-            false => self.stable,
+        if child.stable_current {
+            child.stable.max(self.stable)
+        } else {
+            self.stable
         }
     }
 }

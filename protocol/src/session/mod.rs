@@ -196,9 +196,10 @@ impl Session {
     /// Says of a frame with a packet whether it is to be a worm of its own, or may go in a train. What is sent again is
     /// one of its own: it gets there where trains do not.
     fn coupled(&self, sent: Transmit, alone: bool, shared: &Shared) -> Transmit {
-        let train_bytes_max = match alone {
-            true => 0,
-            false => ETHERNET_LENGTH + self.mtu(shared),
+        let train_bytes_max = if alone {
+            0
+        } else {
+            ETHERNET_LENGTH + self.mtu(shared)
         };
         Transmit {
             train_bytes_max,

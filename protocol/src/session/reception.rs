@@ -536,9 +536,10 @@ impl Reception {
             // The parent first; then every other time the origin.
             self.asks_origin = !self.asks_origin && self.unsettled_us > UNSETTLED_US;
             self.is_for_origin = self.asks_origin;
-            let most_us = match self.is_whole {
-                true => UNSETTLED_US_MAX,
-                false => INCOMPLETE_US_MAX,
+            let most_us = if self.is_whole {
+                UNSETTLED_US_MAX
+            } else {
+                INCOMPLETE_US_MAX
             };
             self.unsettled_us = (2 * self.unsettled_us).min(most_us);
             self.unsettled_at = Some(now.plus_us(self.unsettled_us));

@@ -160,9 +160,10 @@ impl Sending {
 
     /// The message that is begun next has so many bytes.
     pub fn announce(&mut self, bytes: u64) {
-        match self.end_waits || self.in_message {
-            true => self.announced_after = Some(bytes),
-            false => self.announced = Some(bytes),
+        if self.end_waits || self.in_message {
+            self.announced_after = Some(bytes);
+        } else {
+            self.announced = Some(bytes);
         }
     }
 
@@ -199,9 +200,12 @@ impl Sending {
             return news;
         }
         let at = failure.at;
-        let concerned = |message: &&mut Message| match failure.is_of_one_message() {
-            true => message.start <= at && message.end.is_none_or(|end| at < end),
-            false => message.start < at,
+        let concerned = |message: &&mut Message| {
+            if failure.is_of_one_message() {
+                message.start <= at && message.end.is_none_or(|end| at < end)
+            } else {
+                message.start < at
+            }
         };
         for message in self.messages.iter_mut().filter(concerned) {
             if let Entry::Vacant(place) = message.failed.entry(failure.host) {
@@ -286,9 +290,10 @@ impl Session {
             if sending.end_waits {
                 sending.blocked = true;
                 // None of no bytes accepted would read like success.
-                return match bytes.is_empty() && end_of_message {
-                    true => Err(UseError::EndWaits { group }),
-                    false => Ok(0),
+                return if bytes.is_empty() && end_of_message {
+                    Err(UseError::EndWaits { group })
+                } else {
+                    Ok(0)
                 };
             }
             if sending.draft.len() >= payload_max && left > 0 {
@@ -372,9 +377,10 @@ impl Session {
             .sending
             .as_ref()
             .is_some_and(|sending| sending.end_waits);
-        let room = match ends {
-            true => self.may_emit(true, shared, now),
-            false => self.has_window(shared),
+        let room = if ends {
+            self.may_emit(true, shared, now)
+        } else {
+            self.has_window(shared)
         };
         let Some(sending) = &mut self.sending else {
             return;

@@ -52,9 +52,10 @@ impl Shared {
     pub fn new(config: EngineConfig) -> Shared {
         let limits = &config.limits;
         let pools = Pools::new(
-            match limits.unclassed {
-                false => [limits.pool_class1_bytes, limits.pool_class2_bytes],
-                true => [limits.pool_class1_bytes + limits.pool_class2_bytes, 0],
+            if limits.unclassed {
+                [limits.pool_class1_bytes + limits.pool_class2_bytes, 0]
+            } else {
+                [limits.pool_class1_bytes, limits.pool_class2_bytes]
             },
             config.mtu,
             limits.origin_window_packets as usize,

@@ -34,9 +34,10 @@ impl Structures for Tree {
         let others = self.members.iter().filter(|host| **host != origin);
         let first = *others.clone().next()?;
         let edge = |to: &HostId| Edge {
-            from: match self.deep && *to != first {
-                true => first,
-                false => origin,
+            from: if self.deep && *to != first {
+                first
+            } else {
+                origin
             },
             to: *to,
             class: BufferClass::One,

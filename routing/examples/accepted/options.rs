@@ -119,9 +119,10 @@ fn number(name: &str, values: &[String], least: u64, most: u64) -> Result<u64, S
 }
 
 fn ascending(name: &str, values: Vec<f64>) -> Result<Vec<f64>, String> {
-    match values.is_sorted_by(|a, b| a < b) {
-        true => Ok(values),
-        false => Err(format!("{name}: each load must be above the one before")),
+    if values.is_sorted_by(|a, b| a < b) {
+        Ok(values)
+    } else {
+        Err(format!("{name}: each load must be above the one before"))
     }
 }
 

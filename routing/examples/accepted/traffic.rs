@@ -120,9 +120,10 @@ impl Waiting {
             return true;
         };
         let free = self.under_way[key] < most;
-        match free {
-            true => self.under_way[key] += 1,
-            false => self.waiting[key].push_back(number),
+        if free {
+            self.under_way[key] += 1;
+        } else {
+            self.waiting[key].push_back(number)
         }
         free
     }

@@ -214,9 +214,10 @@ pub(super) fn find_cycle(
             let limit = best.as_ref().map_or(usize::MAX, |found| found.waits.len());
             if let Some(chain) = search.cycle_from(number as u32, place, limit) {
                 let found = name_worms(&chain, trees);
-                let kept = match found.proven {
-                    true => &mut best,
-                    false => &mut unproven,
+                let kept = if found.proven {
+                    &mut best
+                } else {
+                    &mut unproven
                 };
                 let shorter = |known: &Found| found.waits.len() < known.waits.len();
                 if kept.as_ref().is_none_or(shorter) {
@@ -357,9 +358,10 @@ impl<'a> Search<'a> {
                 Some((state, holder))
             });
         };
-        let waiter = match state.channel >= self.first_buffer {
-            true => Waiter::Adapter,
-            false => Waiter::Unicast,
+        let waiter = if state.channel >= self.first_buffer {
+            Waiter::Adapter
+        } else {
+            Waiter::Unicast
         };
         for &(channel, worm) in &self.next[state.channel as usize] {
             reach(State { channel, waiter }, Holder::Unicast(worm));

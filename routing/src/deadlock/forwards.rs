@@ -63,15 +63,14 @@ impl ChannelGraph<'_> {
         let mut class = held.unwrap_or(BufferClass::One);
         let mut lies_in = held.and_then(|class| self.buffer(from, class));
         for (place, piece) in pieces.iter().enumerate() {
-            let next = match place + 1 == pieces.len() {
-                true => needed.and_then(|class| self.buffer(piece.to, class)),
-                false => {
-                    // Indices ascend with ids.
-                    if piece.to < from {
-                        class = BufferClass::Two;
-                    }
-                    self.buffer(piece.to, class)
+            let next = if place + 1 == pieces.len() {
+                needed.and_then(|class| self.buffer(piece.to, class))
+            } else {
+                // Indices ascend with ids.
+                if piece.to < from {
+                    class = BufferClass::Two;
                 }
+                self.buffer(piece.to, class)
             };
             self.add_piece(&piece.channels, lies_in, next, worm);
             (from, lies_in) = (piece.to, next);

@@ -70,12 +70,11 @@ fn read_group(at: &str, plan: &Value) -> Result<PlannedGroup, DeadlockError> {
     } else if given("entries") {
         let entries = rows(at, fields, "entries")?.map(|(at, entry)| read_entry(&at, entry));
         let entries = entries.collect::<Result<_, _>>()?;
-        let relay = match given("relay") {
-            false => None,
-            true => {
-                let (at, relay) = (format!("{at}.relay"), &fields["relay"]);
-                Some((host(&at, relay, "host")?, hex(&at, relay, "route")?))
-            }
+        let relay = if given("relay") {
+            let (at, relay) = (format!("{at}.relay"), &fields["relay"]);
+            Some((host(&at, relay, "host")?, hex(&at, relay, "route")?))
+        } else {
+            None
         };
         Delivery::Table(entries, relay)
     } else if given("to_root") {

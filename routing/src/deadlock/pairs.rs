@@ -122,9 +122,10 @@ impl ChannelGraph<'_> {
                     }
                     path.push((state, 1 + u32::from(cut)));
                     (at, over) = (topology.arcs()[arc as usize].to, Some(arc));
-                    phase = match updown.is_up(arc) {
-                        true => Phase::Up,
-                        false => Phase::Down,
+                    phase = if updown.is_up(arc) {
+                        Phase::Up
+                    } else {
+                        Phase::Down
                     };
                 }
                 if at == dst {

@@ -2,8 +2,10 @@
 
 use std::str::FromStr;
 
-use super::graph::{Graph, Packet, Verdict};
+use super::graph::{Graph, Verdict};
+use super::lost::{Lost, LostKind};
 use super::network::Network;
+use super::packet::Packet;
 use crate::formats::FormatError;
 
 /// Most packets that do not arrive that are named; of more only the number is told.
@@ -34,36 +36,6 @@ impl FromStr for Ends {
             )),
         }
     }
-}
-
-/// Why a packet does not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LostKind {
-    /// The switch has no table, or no entry for the destination.
-    NoEntry,
-    /// The entry names a port with nothing on it.
-    NoLink,
-    /// The entry says that the packet is for the switch itself, and it is not.
-    KeptBySwitch,
-    /// The port leads to another host.
-    WrongHost,
-    /// The packet goes round for ever.
-    Loop,
-}
-
-/// A place where packets to a destination are lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// Why.
-    pub kind: LostKind,
-    /// Where.
-    pub switch: String,
-    /// Port in the entry.
-    pub port: Option<u16>,
-    /// One of the packets.
-    pub packet: Packet,
-    /// Of a loop: each switch and the port by which it is left.
-    pub path: Vec<(String, u16)>,
 }
 
 /// Where a switch sends packets to a destination.

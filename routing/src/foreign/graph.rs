@@ -1,7 +1,8 @@
 //! Who waits for which channel.
 
-use super::follow::Lost;
+use super::lost::Lost;
 use super::network::Network;
+use super::packet::Packet;
 use crate::digraph::Digraph;
 
 /// One direction of a link, or one virtual channel of it.
@@ -17,19 +18,6 @@ pub struct Channel {
     pub to_port: Option<String>,
     /// Its virtual channel (virtual lane), if the file tells them apart.
     pub vc: Option<String>,
-}
-
-/// A packet that takes a channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// Node it comes from.
-    pub src: String,
-    /// Node it goes to, if the file says so.
-    pub dst: Option<String>,
-    /// The destination as the tables have it, such as a LID.
-    pub key: Option<String>,
-    /// Line of its path in the CSV file.
-    pub line: Option<usize>,
 }
 
 /// A channel that a packet holds while it waits for the next one.

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::follow::{Lost, LostKind};
-use super::graph::{Channel, Held, Packet, Verdict};
+use super::graph::{Channel, Held, Verdict};
+use super::lost::{Lost, LostKind};
+use super::packet::Packet;
 
 impl LostKind {
     /// Its name in files.

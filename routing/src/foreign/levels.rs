@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::network::Network;
-use super::syntax;
+use super::syntax::syntax;
 use crate::formats::{FormatError, lines};
 
 const RECORD: &str = "PathRecord dump:";

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::follow::{Ends, Forwarding, Out};
 use super::levels::Levels;
 use super::network::Network;
-use super::syntax;
+use super::syntax::syntax;
 use crate::formats::{FormatError, lines};
 
 /// Largest LID of one port (IBA 4.1.3).
@@ -127,14 +127,15 @@ impl<'n> Tables<'n> {
             }
         }
         self.finish(at, &mut given);
-        match any {
-            true => Ok(()),
-            false => Err(FormatError::new(
+        if any {
+            Ok(())
+        } else {
+            Err(FormatError::new(
                 "syntax",
                 "there is no forwarding table in it; dump_lfts, ibroute and OpenSM's \
                  opensm-lfts.dump and opensm.fdbs have them, a tables file is JSON"
                     .to_owned(),
-            )),
+            ))
         }
     }
 

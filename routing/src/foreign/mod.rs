@@ -12,16 +12,21 @@ mod graph;
 mod json;
 mod levels;
 mod lfts;
+mod lost;
 mod network;
+mod packet;
 mod path_element;
 mod paths;
 mod prefixes;
 mod rows;
+mod syntax;
 
 pub use error::ForeignError;
-pub use follow::{Ends, LOST_MAX, Lost, LostKind};
-pub use graph::{Channel, Held, Packet, Verdict};
+pub use follow::{Ends, LOST_MAX};
+pub use graph::{Channel, Held, Verdict};
+pub use lost::{Lost, LostKind};
 pub use network::{Network, Node};
+pub use packet::Packet;
 pub use paths::verify_paths;
 
 use crate::formats::FormatError;
@@ -56,9 +61,10 @@ pub fn verify_tables(
         let reason = "this topology has no hosts, so nobody sends; with ends all, switches do";
         return Err(ForeignError::network("no-hosts", reason.to_owned()));
     }
-    let tables = match dumps.is_empty() {
-        true => None,
-        false => Some(read_lfts(network, &dumps, (texts.len(), records), ends)?),
+    let tables = if dumps.is_empty() {
+        None
+    } else {
+        Some(read_lfts(network, &dumps, (texts.len(), records), ends)?)
     };
     let vcs = tables.as_ref().map_or(Vec::new(), Forwarding::vcs);
     if let Some((number, _)) = files.first().filter(|_| records.is_some()) {
@@ -115,8 +121,4 @@ fn read_lfts<'n>(
         set.map_err(|error| ForeignError::of(last, error))?;
     }
     Ok(tables)
-}
-
-fn syntax(text: &str, offset: usize, reason: String) -> FormatError {
-    FormatError::at(text, offset, "syntax", reason)
 }

@@ -24,12 +24,13 @@ pub(super) fn elements<'a>(
     network: Option<&'a Network>,
 ) -> Result<Vec<Element<'a>>, (usize, String)> {
     let is_signed = SIGNS.iter().any(|sign| field.contains(sign));
-    let pieces = match is_signed {
-        true => split_at_signs(field),
-        false => field
+    let pieces = if is_signed {
+        split_at_signs(field)
+    } else {
+        field
             .split_whitespace()
             .map(|word| (word, word.as_ptr() as usize - field.as_ptr() as usize))
-            .collect(),
+            .collect()
     };
     pieces
         .into_iter()

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use super::ForeignError;
-use super::graph::{Channel, Graph, Packet, Verdict};
+use super::graph::{Channel, Graph, Verdict};
 use super::network::Network;
+use super::packet::Packet;
 use super::path_element::{Element, doubt, elements, known, parts};
 use super::rows::{Field, Row, Rows};
-use super::syntax;
+use super::syntax::syntax;
 use crate::formats::FormatError;
 
 /// Virtual channel where none is given.
@@ -324,9 +325,10 @@ impl<'a> Paths<'a> {
         }
         let (known, since) = *self.has_port.entry((a, b)).or_insert((by.is_some(), line));
         if known != by.is_some() {
-            let (here, there) = match known {
-                true => ("no port", "one"),
-                false => ("a port", "none"),
+            let (here, there) = if known {
+                ("no port", "one")
+            } else {
+                ("a port", "none")
             };
             return Err(format!(
                 "from {} to {} {here} is given here, and {there} in line {since}; give it in all paths, \

@@ -101,9 +101,10 @@ fn wrong_json(text: &str, error: &serde_json::Error) -> FormatError {
     let offset = line.map_or(text.len(), |line| {
         line.offset + error.column().saturating_sub(1)
     });
-    let code = match error.is_data() {
-        true => "wrong-type",
-        false => "syntax",
+    let code = if error.is_data() {
+        "wrong-type"
+    } else {
+        "syntax"
     };
     FormatError::at(text, offset, code, reason)
 }
@@ -316,12 +317,11 @@ impl Forwarding for Table {
             return format!("{name} {}", self.value(first));
         }
         let is_prefix = (size == 0 || size.is_power_of_two()) && first & (last - first) == 0;
-        match is_prefix {
-            true => {
-                let free = (last - first).count_ones();
-                format!("{name} {}/{}", self.value(first), self.bits - free)
-            }
-            false => format!("{name} {} to {}", self.value(first), self.value(last)),
+        if is_prefix {
+            let free = (last - first).count_ones();
+            format!("{name} {}/{}", self.value(first), self.bits - free)
+        } else {
+            format!("{name} {} to {}", self.value(first), self.value(last))
         }
     }
 

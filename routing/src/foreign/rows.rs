@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::syntax;
+use super::syntax::syntax;
 use crate::formats::FormatError;
 
 /// A field and the byte at which it stands.
@@ -108,9 +108,10 @@ impl<'a> Rows<'a> {
             let inner = &quoted[..end];
             self.at = begin + end + 2;
             self.line += inner.matches('\n').count();
-            return Ok(match inner.contains('"') {
-                true => Cow::Owned(inner.replace("\"\"", "\"")),
-                false => Cow::Borrowed(inner),
+            return Ok(if inner.contains('"') {
+                Cow::Owned(inner.replace("\"\"", "\""))
+            } else {
+                Cow::Borrowed(inner)
             });
         }
     }

@@ -68,9 +68,10 @@ impl Draft {
         }
         self.add_hosts(hosts_per_switch)?;
         let parts = self.assign_ports()?;
-        let checked = match reading.allow_split {
-            true => Topology::new_split(parts),
-            false => Topology::new(parts),
+        let checked = if reading.allow_split {
+            Topology::new_split(parts)
+        } else {
+            Topology::new(parts)
         };
         let topology = checked.map_err(|error| FormatError {
             place: self.place_of(&error, text),

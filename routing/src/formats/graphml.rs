@@ -55,9 +55,10 @@ pub(super) fn read(text: &str) -> Result<Draft, FormatError> {
     let mut hosts = BTreeMap::new();
     for (word, node) in &graph.nodes {
         let is_host = node.kind(text)?;
-        match is_host {
-            true => hosts.insert(word.as_str(), node),
-            false => switches.insert(word.as_str(), node),
+        if is_host {
+            hosts.insert(word.as_str(), node)
+        } else {
+            switches.insert(word.as_str(), node)
         };
     }
     let edges_of = graph.edges_of();

@@ -31,13 +31,14 @@ pub(super) fn to_links(graph: &mut Graph) -> Vec<(usize, String)> {
     if let Some(&first) = both_ways.first() {
         let (edge, arcs) = (&graph.edges[first], both_ways.len());
         let ends = format!("\"{}\" and \"{}\"", edge.source, edge.target);
-        let reason = match opposite.is_some() {
-            true => format!(
+        let reason = if opposite.is_some() {
+            format!(
                 "{arcs} arcs have another one the other way, as between {ends}; two are one link"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{arcs} arcs have others the other way, as between {ends}, but not all have; each is a link of its own"
-            ),
+            )
         };
         told.push((edge.offset, reason));
     }

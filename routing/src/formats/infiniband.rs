@@ -89,12 +89,13 @@ pub(super) fn read(text: &str) -> Result<(Draft, Addresses), FormatError> {
     };
     let mut at = None;
     let mut port_lines = Vec::new();
-    let entries: Vec<_> = match net.by_ports {
-        true => infiniband_ports::entries(text)?
+    let entries: Vec<_> = if net.by_ports {
+        infiniband_ports::entries(text)?
             .into_iter()
             .map(Ok)
-            .collect(),
-        false => entries(text).collect(),
+            .collect()
+    } else {
+        entries(text).collect()
     };
     for entry in entries {
         match entry? {
@@ -162,9 +163,10 @@ impl<'a> NetList<'a> {
         let (from, to) = ((node, line.port), (line.remote, line.remote_port));
         for (name, port) in [from, to] {
             let Some(known) = self.nodes.get(name) else {
-                let (code, what) = match name.starts_with(['H', 'h', 'C', 'c']) {
-                    true => ("unknown-host", "adapter"),
-                    false => ("unknown-switch", "switch"),
+                let (code, what) = if name.starts_with(['H', 'h', 'C', 'c']) {
+                    ("unknown-host", "adapter")
+                } else {
+                    ("unknown-switch", "switch")
                 };
                 let some: Vec<&str> = self.nodes.keys().copied().take(8).collect();
                 let reason = format!(
@@ -358,9 +360,12 @@ impl<'a> NetList<'a> {
         // Adapters with several ports are numbered port by port.
         let of_port = u64::from(self.by_ports);
         let ours = guid_ids(&adapters, HOST_GUIDS, HOST_ID_MAX, of_port).filter(|_| single);
-        let ids = ours.unwrap_or_else(|| match single {
-            true => number(&adapters, HOST_ID_MAX),
-            false => in_order(&adapters),
+        let ids = ours.unwrap_or_else(|| {
+            if single {
+                number(&adapters, HOST_ID_MAX)
+            } else {
+                in_order(&adapters)
+            }
         });
         // Ports of one adapter that have names of their own.
         let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -47,9 +47,12 @@ fn split_number(word: &str) -> (&str, &str) {
 fn natural(a: &str, b: &str) -> Ordering {
     is_guid(b)
         .cmp(&is_guid(a))
-        .then_with(|| match is_guid(a) {
-            true => Ordering::Equal,
-            false => Runs(a).compare(Runs(b)),
+        .then_with(|| {
+            if is_guid(a) {
+                Ordering::Equal
+            } else {
+                Runs(a).compare(Runs(b))
+            }
         })
         .then_with(|| a.cmp(b))
 }

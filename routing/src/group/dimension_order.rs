@@ -118,9 +118,10 @@ impl<'t> DimensionOrder<'t> {
             (false, true) => ahead <= radix - ahead,
             (false, false) => goal > place,
         };
-        let next = match onward {
-            true => (place + 1) % radix,
-            false => (place + radix - 1) % radix,
+        let next = if onward {
+            (place + 1) % radix
+        } else {
+            (place + radix - 1) % radix
         };
         here - place * stride + next * stride
     }

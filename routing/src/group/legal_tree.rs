@@ -6,7 +6,7 @@
 //! for anew until no link is saved. A switch that a path passes going up and another going
 //! down counts as two places, because from the second no way leads up.
 
-use super::Least;
+use super::least::Least;
 use crate::topology::Topology;
 use crate::updown::UpDown;
 use wormcast_wire::SWITCHES_CROSSED_MAX;

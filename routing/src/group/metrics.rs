@@ -245,9 +245,10 @@ impl<'t> Links<'t> {
                         meets[number] = true;
                     }
                     let channel = &mut channels[usize::from(self.second_channel[at])];
-                    match channel.0 == step {
-                        true => meet_in_lane = true,
-                        false => *channel = (step, number),
+                    if channel.0 == step {
+                        meet_in_lane = true;
+                    } else {
+                        *channel = (step, number);
                     }
                 }
             }
@@ -278,9 +279,10 @@ fn is_yet_to_wrap(grid: &Grid, at: SwitchId, next: SwitchId, end: SwitchId) -> b
         .find(|&dimension| at[dimension] != next[dimension])
         .is_some_and(|dimension| {
             let (at, next, end) = (at[dimension], next[dimension], end[dimension]);
-            match next == (at + 1) % grid.radix[dimension] {
-                true => end < at,
-                false => end > at,
+            if next == (at + 1) % grid.radix[dimension] {
+                end < at
+            } else {
+                end > at
             }
         })
 }
@@ -300,9 +302,10 @@ fn path_counts(structure: &Structure, sends: &[TimedSend], links: &Links<'_>) ->
         let arcs = links.of_send(index);
         path.hops += arcs.len() as u32;
         for pair in arcs.windows(2) {
-            match dimension(links.topology, pair[0]) == dimension(links.topology, pair[1]) {
-                true => path.forwarding += 1,
-                false => path.switching += 1,
+            if dimension(links.topology, pair[0]) == dimension(links.topology, pair[1]) {
+                path.forwarding += 1;
+            } else {
+                path.switching += 1;
             }
         }
         reached[send.to].get_or_insert(path);

@@ -3,6 +3,7 @@
 mod dimension_order;
 mod error;
 mod json;
+mod least;
 mod legal_tree;
 mod metrics;
 mod order;
@@ -19,12 +20,11 @@ mod unicast;
 
 pub use dimension_order::DimensionOrder;
 pub use error::GroupError;
+pub use least::Least;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;
 pub use scheme::{CHAIN_LENGTH_DEFAULT, Scheme};
-pub use shared_tree::{
-    Least, SHARED_TREES_MAX, SharedTree, paths_along, rooted_tree, shared_trees,
-};
+pub use shared_tree::{SHARED_TREES_MAX, SharedTree, paths_along, rooted_tree, shared_trees};
 pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
 pub use switch_tree::{SwitchTree, TreeEnd};

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::GroupError;
+use super::least::Least;
 use super::legal_tree::{Direction, Growth, LegalTree};
 use super::switch_delivery::GroupEntry;
-use super::switch_parameters::find;
 use super::switch_tree::Paths;
 use super::switch_trees::{ancestry, check_one_tree};
 use crate::structure::StructureError;
@@ -18,36 +18,6 @@ use wormcast_wire::{HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 const TOPS_MAX: usize = 8;
 /// Most trees that a group may spread its messages over.
 pub const SHARED_TREES_MAX: u32 = 8;
-
-/// What a tree has as little of as can be found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Least {
-    /// Links between switches: what a message costs the fabric.
-    #[default]
-    Links,
-    /// Links from the top to the farthest member's switch: how long a message travels.
-    Depth,
-}
-
-impl Least {
-    /// Names of both.
-    pub const NAMES: &'static [&'static str] = &["links", "depth"];
-    /// Both, in the order of [`Least::NAMES`].
-    pub const ALL: [Least; 2] = [Least::Links, Least::Depth];
-
-    /// The one of that name.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_name(name: &str) -> Result<Least, StructureError> {
-        find("least", name, Least::NAMES, &Least::ALL)
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        Least::NAMES[self as usize]
-    }
-}
 
 /// A tree of switches with members on it; between any two of its places the way along it is legal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! How the switches replicate a group's messages, and what keeps them from deadlock.
 
-use super::Least;
+use super::least::{Least, find};
 use crate::structure::StructureError;
 use wormcast_wire::SchemeName;
 
@@ -103,20 +103,4 @@ impl SwitchParameters {
     pub fn has_own_trees(self) -> bool {
         self.guard == Guard::C && self.mode != SwitchMode::Broadcast
     }
-}
-
-pub(super) fn find<T: Copy>(
-    what: &'static str,
-    name: &str,
-    names: &'static [&'static str],
-    all: &[T],
-) -> Result<T, StructureError> {
-    let place = names.iter().position(|known| *known == name);
-    place
-        .map(|place| all[place])
-        .ok_or_else(|| StructureError::UnknownName {
-            what,
-            name: name.to_owned(),
-            choices: names,
-        })
 }

@@ -256,9 +256,10 @@ impl<'t> Job<'_, 't> {
             }
         }
         let host = nearest.1;
-        let route = match host == self.source {
-            true => Vec::new(),
-            false => self.routes.route(self.source, host)?.ports,
+        let route = if host == self.source {
+            Vec::new()
+        } else {
+            self.routes.route(self.source, host)?.ports
         };
         Ok(Relay { host, route })
     }

@@ -128,9 +128,10 @@ impl Spread {
     /// Load of a way's link, and of the hosts that take in what is cut before it.
     fn cost(&self, wiring: &Wiring, at: u32, arc: NextArc, phase: Phase) -> u64 {
         let load = self.load[wiring.first(at) as usize + usize::from(arc.slot)];
-        match phase == Phase::Down && arc.up {
-            true => load + self.taken_in[at as usize],
-            false => load,
+        if phase == Phase::Down && arc.up {
+            load + self.taken_in[at as usize]
+        } else {
+            load
         }
     }
 

@@ -159,10 +159,7 @@ impl PathGraph {
 const TRIES_MAX: usize = 300;
 
 fn phase(went_down: bool) -> Phase {
-    match went_down {
-        true => Phase::Down,
-        false => Phase::Up,
-    }
+    if went_down { Phase::Down } else { Phase::Up }
 }
 
 fn visit_steps(

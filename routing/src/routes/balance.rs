@@ -178,9 +178,10 @@ impl<'t> Balance<'t> {
             .collect();
         let head = head.to_string();
         let head = head.strip_suffix('}').expect("an object");
-        match links.is_empty() {
-            true => format!("{head},\n \"links\":[]}}\n"),
-            false => format!("{head},\n \"links\":[\n  {}]}}\n", links.join(",\n  ")),
+        if links.is_empty() {
+            format!("{head},\n \"links\":[]}}\n")
+        } else {
+            format!("{head},\n \"links\":[\n  {}]}}\n", links.join(",\n  "))
         }
     }
 }

@@ -154,9 +154,10 @@ impl Routes<'_> {
             visit(arc);
             at = self.topology.arcs()[arc as usize].to;
             // Up after down is a cut, and a new piece.
-            phase = match self.updown.is_up(arc) {
-                true => Phase::Up,
-                false => Phase::Down,
+            phase = if self.updown.is_up(arc) {
+                Phase::Up
+            } else {
+                Phase::Down
             };
         }
         true

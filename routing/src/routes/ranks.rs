@@ -52,9 +52,10 @@ impl Ranks {
         for &at in &switch {
             let first = topology.arc_first(at);
             for (index, arc) in (first..).zip(topology.arcs_of(at)) {
-                let phase = match updown.is_up(index) {
-                    true => Phase::Up,
-                    false => Phase::Down,
+                let phase = if updown.is_up(index) {
+                    Phase::Up
+                } else {
+                    Phase::Down
                 };
                 next.push(state(rank[arc.to as usize], phase));
             }

@@ -34,9 +34,10 @@ impl Setting {
     /// [`RouteError::NoBalance`]: balanced, and neither osud nor tree-only.
     pub fn check(&self) -> Result<(), RouteError> {
         let algorithm = self.algorithm;
-        match self.balanced && !is_legal(algorithm) {
-            true => Err(RouteError::NoBalance { algorithm }),
-            false => Ok(()),
+        if self.balanced && !is_legal(algorithm) {
+            Err(RouteError::NoBalance { algorithm })
+        } else {
+            Ok(())
         }
     }
 
@@ -52,9 +53,10 @@ impl Setting {
     /// [`RouteError::NoBalance`], [`RouteError::Unidirectional`].
     pub fn plan<'t>(&self, topology: &'t Topology) -> Result<Routes<'t>, RouteError> {
         let root = self.root_in(topology);
-        match self.balanced {
-            true => Balance::find(topology, self.algorithm, root).map(|balance| balance.chosen),
-            false => Routes::plan(topology, self.algorithm, root),
+        if self.balanced {
+            Balance::find(topology, self.algorithm, root).map(|balance| balance.chosen)
+        } else {
+            Routes::plan(topology, self.algorithm, root)
         }
     }
 
@@ -67,9 +69,10 @@ impl Setting {
         topology: &'t Topology,
         updown: UpDown,
     ) -> Result<Routes<'t>, RouteError> {
-        match self.balanced {
-            true => Balance::along(topology, self.algorithm, updown),
-            false => Routes::plan_along(topology, self.algorithm, updown),
+        if self.balanced {
+            Balance::along(topology, self.algorithm, updown)
+        } else {
+            Routes::plan_along(topology, self.algorithm, updown)
         }
     }
 }

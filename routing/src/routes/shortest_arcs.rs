@@ -110,9 +110,10 @@ impl<L: Length> ShortestArcs<L> {
             self.mark(ranks, rank, Phase::Up);
         }
         // A longer path would pass through a state of that length.
-        match self.lengths.as_flattened().contains(&L::LONGEST) {
-            true => Err(TooLong),
-            false => Ok(()),
+        if self.lengths.as_flattened().contains(&L::LONGEST) {
+            Err(TooLong)
+        } else {
+            Ok(())
         }
     }
 

@@ -73,9 +73,10 @@ impl Routes<'_> {
         let mut hops = Hops::new();
         for &from in &occupied {
             for &to in &occupied {
-                let pairs = match from == to {
-                    true => hosts_at(from) * (hosts_at(from) - 1),
-                    false => hosts_at(from) * hosts_at(to),
+                let pairs = if from == to {
+                    hosts_at(from) * (hosts_at(from) - 1)
+                } else {
+                    hosts_at(from) * hosts_at(to)
                 };
                 let shortest = hops.between(topology, from, to);
                 match self.paths(from, to) {

@@ -25,9 +25,10 @@ impl Chains {
         for &size in rings {
             let ring = first..first + size;
             first = ring.end;
-            chains.push(match ring.contains(&source) {
-                true => (source + 1..ring.end).chain(ring.start..source).collect(),
-                false => ring.collect::<Vec<_>>(),
+            chains.push(if ring.contains(&source) {
+                (source + 1..ring.end).chain(ring.start..source).collect()
+            } else {
+                ring.collect::<Vec<_>>()
             });
         }
         Chains::new(chains)

@@ -1,19 +1,6 @@
 //! k-binomial tree (PACKET §4): a recursively doubling tree in which no host has more
 //! than k children, optimal for messages of several packets.
 
-/// N(s,k): hosts covered in s steps, the source included. Saturates at `u64::MAX`.
-///
-/// # Panics
-/// If `k` is 0.
-pub fn hosts_covered(steps: u32, k: u32) -> u64 {
-    assert!(k > 0, "k is 0");
-    let mut covered = vec![1u64];
-    for _ in 0..steps {
-        covered.push(next_covered(&covered, k));
-    }
-    covered[steps as usize]
-}
-
 /// T1(n,k): steps until one packet has reached n hosts, the source included.
 ///
 /// # Panics

@@ -8,30 +8,6 @@ pub const LAMBDA_DEFAULT: u32 = 2;
 /// Largest λ: a message that is a thousand sends under way comes late whatever the tree.
 pub const LAMBDA_MAX: u32 = 1024;
 
-/// F(t): hosts informed after t send times, the source included: 1 for t < λ, else
-/// F(t−1) + F(t−λ). Saturates at `u64::MAX`.
-///
-/// # Panics
-/// If `lambda` is 0.
-pub fn hosts_informed(time: u32, lambda: u32) -> u64 {
-    assert!(lambda > 0, "lambda is 0");
-    let mut informed = vec![1u64];
-    for _ in 0..time {
-        informed.push(next_informed(&informed, lambda));
-    }
-    informed[time as usize]
-}
-
-/// Send times until so many hosts are informed, the source included: the least t with
-/// F(t) no less than `hosts`.
-///
-/// # Panics
-/// If `lambda` is 0.
-pub fn time_to_inform(hosts: usize, lambda: u32) -> u32 {
-    assert!(lambda > 0, "lambda is 0");
-    Postal::new(hosts, lambda).informed.len() as u32 - 1
-}
-
 fn next_informed(informed: &[u64], lambda: u32) -> u64 {
     match informed.len().checked_sub(lambda as usize) {
         Some(before) => informed[informed.len() - 1].saturating_add(informed[before]),

@@ -23,9 +23,10 @@ pub(super) fn place(members: usize, source: usize, at: usize) -> Place {
     Place {
         parent: (at != source).then_some(source),
         class: class(source, at),
-        children: match at == source {
-            true => children(members, source).collect(),
-            false => Vec::new(),
+        children: if at == source {
+            children(members, source).collect()
+        } else {
+            Vec::new()
         },
         submit: None,
     }

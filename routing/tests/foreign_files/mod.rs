@@ -123,9 +123,12 @@ pub fn random_tables(topology: &Topology, random: &mut ChaCha8Rng, wrong: usize)
 pub fn csv(routes: &[Route], with_ports: bool) -> String {
     let mut text = "src,dst,path\r\n".to_owned();
     for route in routes {
-        let hop = |(switch, port): (&SwitchId, &u8)| match with_ports {
-            true => format!("s{switch}:{port}"),
-            false => format!("s{switch}"),
+        let hop = |(switch, port): (&SwitchId, &u8)| {
+            if with_ports {
+                format!("s{switch}:{port}")
+            } else {
+                format!("s{switch}")
+            }
         };
         let path: Vec<String> = route.switches.iter().zip(&route.ports).map(hop).collect();
         let _ = write!(

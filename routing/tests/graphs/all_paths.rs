@@ -88,9 +88,10 @@ impl Oracle {
                         continue;
                     }
                     let cut = u32::from(cut);
-                    let value = match crossings {
-                        true => (links + 1 + cut, 0),
-                        false => (links + 1, cuts + cut),
+                    let value = if crossings {
+                        (links + 1 + cut, 0)
+                    } else {
+                        (links + 1, cuts + cut)
                     };
                     let known = best.entry((next, !up)).or_insert(value);
                     *known = value.min(*known);

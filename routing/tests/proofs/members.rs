@@ -107,9 +107,10 @@ fn check_hosts(plan: &Value, demand: Demand, source: u16, members: &[u16]) {
         .collect();
     let lowest = order[0];
     let ordered = demand == Demand::FromLowest && source != lowest;
-    let (submission, edges) = match ordered && !edges.is_empty() {
-        true => (edges.first().copied(), &edges[1..]),
-        false => (None, &edges[..]),
+    let (submission, edges) = if ordered && !edges.is_empty() {
+        (edges.first().copied(), &edges[1..])
+    } else {
+        (None, &edges[..])
     };
     if let Some((from, to, ..)) = submission {
         assert_eq!((from, to), (source, lowest), "{plan}");

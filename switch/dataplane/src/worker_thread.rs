@@ -61,9 +61,10 @@ impl WorkerThread {
             self.load.count(round.frames as u64, round.now_us);
             let idle = round.is_idle && self.work.departures.is_empty();
             let may_sleep = idle && self.load.may_sleep(round.now_us);
-            let sleep = match may_sleep {
-                true => worker.fall_asleep(&self.work, &self.mailbox, &mut self.readable),
-                false => None,
+            let sleep = if may_sleep {
+                worker.fall_asleep(&self.work, &self.mailbox, &mut self.readable)
+            } else {
+                None
             };
             drop(worker);
             self.work.send();

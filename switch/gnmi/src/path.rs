@@ -166,9 +166,10 @@ fn choices(pattern: &[Element]) -> String {
         let name = leaf.elements().nth(known.len());
         names.extend(name.filter(|name| !names.contains(name)));
     }
-    match names.is_empty() {
-        true => "nothing is below a leaf".to_owned(),
-        false => format!("there are here: {}", names.join(", ")),
+    if names.is_empty() {
+        "nothing is below a leaf".to_owned()
+    } else {
+        format!("there are here: {}", names.join(", "))
     }
 }
 

@@ -118,9 +118,10 @@ impl Schedule {
             let is_event = self.timing.trigger == Trigger::Change && has_moved;
             news.push(News {
                 interface: name.clone(),
-                unix_us: match is_event {
-                    true => interface.changed_unix_us,
-                    false => reading.unix_us,
+                unix_us: if is_event {
+                    interface.changed_unix_us
+                } else {
+                    reading.unix_us
                 },
                 what: What::Leaves(values),
             });

@@ -142,9 +142,10 @@ fn compile(program: &Program) -> Compilation {
         )
     };
     let parser = define("parser", Function::Parser)?;
-    let verify = match program.verified.is_empty() {
-        true => None,
-        false => Some(define("verify", Function::Verify)?),
+    let verify = if program.verified.is_empty() {
+        None
+    } else {
+        Some(define("verify", Function::Verify)?)
     };
     let ingress = define("ingress", Function::Ingress)?;
     let egress = define("egress", Function::Egress)?;

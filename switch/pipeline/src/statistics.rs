@@ -135,18 +135,6 @@ impl Statistics {
         self.drops[cause as usize]
     }
 
-    /// Packets that ended without being sent, all causes.
-    pub fn dropped_total(&self) -> u64 {
-        self.drops.iter().sum()
-    }
-
-    /// Packets that came in by this port and ended for this cause. Ports from
-    /// [`PORTS_COUNTED`] on are counted together.
-    pub fn dropped_of_port(&self, port: u16, cause: DropCause) -> u64 {
-        let counts = self.port_drops.get(usize::from(port).min(PORTS_COUNTED));
-        counts.map_or(0, |counts| counts[cause as usize])
-    }
-
     /// Every port and cause with packets that ended: ingress port, cause, packets. The port
     /// [`PORTS_COUNTED`] stands for all from there on.
     pub fn drops_by_port(&self) -> impl Iterator<Item = (u16, DropCause, u64)> {
@@ -243,9 +231,6 @@ mod tests {
         };
         assert_eq!(counts, expected);
         let statistics = pipeline.statistics();
-        assert_eq!(statistics.dropped_of_port(3, DropCause::QueueFull), 2);
-        assert_eq!(statistics.dropped_of_port(3, DropCause::IngressMarked), 1);
-        assert_eq!(statistics.dropped_of_port(4, DropCause::QueueFull), 0);
         let drops: Vec<_> = statistics.drops_by_port().collect();
         assert_eq!(
             drops,
@@ -256,6 +241,9 @@ mod tests {
             ]
         );
         let by_port: u64 = drops.iter().map(|(.., packets)| packets).sum();
-        assert_eq!(by_port, statistics.dropped_total());
+        let all = DropCause::ALL
+            .iter()
+            .map(|cause| statistics.dropped(*cause));
+        assert_eq!(by_port, all.sum::<u64>());
     }
 }

@@ -305,8 +305,9 @@ fn replicas_text(replicas: &[Replica]) -> String {
     let replicas: Vec<String> = replicas
         .map(|replica| format!("port {} instance {}", replica.port.0, replica.instance))
         .collect();
-    match replicas.is_empty() {
-        true => "no replicas".to_owned(),
-        false => replicas.join(", "),
+    if replicas.is_empty() {
+        "no replicas".to_owned()
+    } else {
+        replicas.join(", ")
     }
 }

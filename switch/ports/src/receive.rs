@@ -159,12 +159,13 @@ impl ReceiveRing {
         match &mut self.ring {
             Ring::Slots(slots) => {
                 while taken < limit {
-                    let received = match slots.next_is_taken() {
-                        false => slots.receive(&mut take),
-                        true => slots.receive(|frame| {
+                    let received = if slots.next_is_taken() {
+                        slots.receive(|frame| {
                             taken_bytes += frame.map_or(0, |frame| frame.len() as u64);
                             taken_ahead += 1;
-                        }),
+                        })
+                    } else {
+                        slots.receive(&mut take)
                     };
                     if !received {
                         break;

@@ -377,9 +377,10 @@ impl Scope<'_> {
             (Value::Union(left), Value::Union(one)) => {
                 let same = self.same_union(left, one);
                 let same = same.ok_or_else(|| right.invalid("a header union of the same type"))?;
-                match equal {
-                    true => same,
-                    false => Logic::Not(Box::new(same)),
+                if equal {
+                    same
+                } else {
+                    Logic::Not(Box::new(same))
                 }
             }
             _ => {

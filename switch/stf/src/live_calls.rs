@@ -98,9 +98,10 @@ impl Calls {
                 let table = names::table(&self.program, table)?;
                 let info = &self.program.tables()[table.index()];
                 let key = write_key(info, &key_matches(&info.key, key)?);
-                let priority = match info.has_priority {
-                    true => PRIORITY_MAX - priority.unwrap_or(0).max(0),
-                    false => 0,
+                let priority = if info.has_priority {
+                    PRIORITY_MAX - priority.unwrap_or(0).max(0)
+                } else {
+                    0
                 };
                 let options = Value::Struct(vec![(1, Value::I32(priority))]);
                 let mut arguments = vec![Value::text(&info.name), key];

@@ -181,10 +181,11 @@ impl Runner {
                 let info = &self.program.tables()[table.index()];
                 let entry = TableEntry {
                     key: key_matches(&info.key, key)?,
-                    priority: match info.has_priority {
+                    priority: if info.has_priority {
                         // The highest number wins; 0 is the least a script may say.
-                        true => priority.unwrap_or(0).max(0).saturating_add(1),
-                        false => 0,
+                        priority.unwrap_or(0).max(0).saturating_add(1)
+                    } else {
+                        0
                     },
                     action: self.entry_action(table, call)?,
                 };

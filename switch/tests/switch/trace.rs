@@ -129,12 +129,13 @@ async fn the_log_has_packets_at_level_trace_only() {
         let rig = Rig::start().await;
         let path = directory.path().join(level.to_string());
         let log = Log::to_file(level, LogFiles::new(&path)).unwrap();
-        let (filter, sink) = match logged {
-            true => (
+        let (filter, sink) = if logged {
+            (
                 Filter::default(),
                 write_to_log(log, PacketData::default()).unwrap(),
-            ),
-            false => (Filter::messages(), write_messages_to_log(log).unwrap()),
+            )
+        } else {
+            (Filter::messages(), write_messages_to_log(log).unwrap())
         };
         let add = rig
             .dataplane

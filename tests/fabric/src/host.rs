@@ -237,9 +237,10 @@ impl Host {
             });
             let mut heard = false;
             while let Some((to, outbound)) = agent.poll_outbound() {
-                match to == program::CONNECTION {
-                    true => program.take(agent, outbound, now, now_us),
-                    false => crowd.take(agent, to, outbound, now, now_us),
+                if to == program::CONNECTION {
+                    program.take(agent, outbound, now, now_us)
+                } else {
+                    crowd.take(agent, to, outbound, now, now_us)
                 }
                 heard = true;
             }

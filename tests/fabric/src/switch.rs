@@ -314,9 +314,10 @@ impl Switch {
 
     /// A port goes up or down.
     pub fn set_port_up(&mut self, port: u8, up: bool) {
-        match up {
-            true => drop(self.down.remove(&port)),
-            false => drop(self.down.insert(port)),
+        if up {
+            self.down.remove(&port);
+        } else {
+            self.down.insert(port);
         }
         self.pipeline.set_port_up(PortId(port.into()), up);
     }

@@ -70,25 +70,22 @@ fn who_leaves_in_the_middle_is_away_unless_it_was_removed() {
             scenario.write(0, &[3_000_000, 16]);
             scenario.run_for(100_000);
             let rest: Vec<u16> = (0..8).filter(|host| *host != AWAY).collect();
-            match is_removed {
-                true => {
-                    scenario.set_members(&rest);
-                    scenario.replan();
-                }
-                false => lose(&mut scenario, AWAY),
+            if is_removed {
+                scenario.set_members(&rest);
+                scenario.replan();
+            } else {
+                lose(&mut scenario, AWAY)
             }
             scenario.finish(0, 120 * SECOND_US);
             let removed = vec![(AWAY, FailReason::Removed.to_string())];
-            let expected = match is_removed {
-                true => removed,
-                false => gone(),
-            };
+            let expected = if is_removed { removed } else { gone() };
             let outcomes = scenario.outcomes(0);
             assert_eq!(outcomes[0], (0, expected.clone()), "{scheme:?}");
             // The second may have begun before, or not.
-            match is_removed {
-                true => assert!(outcomes[1].1.is_empty() || outcomes[1].1 == expected),
-                false => assert_eq!(outcomes[1], (1, expected), "{scheme:?}"),
+            if is_removed {
+                assert!(outcomes[1].1.is_empty() || outcomes[1].1 == expected)
+            } else {
+                assert_eq!(outcomes[1], (1, expected), "{scheme:?}")
             }
         }
     }
@@ -102,19 +99,16 @@ fn who_was_away_for_a_while_was_not_removed() {
         scenario.write(0, &[3_000_000]);
         scenario.run_for(100_000);
         let late = vec![(AWAY, FailReason::Late.to_string())];
-        let expected = match restarts {
-            true => {
-                lose(&mut scenario, AWAY);
-                bring_back(&mut scenario, AWAY);
-                late
-            }
-            false => {
-                scenario.controller.damage.hosts.insert(HostId(AWAY));
-                scenario.replan();
-                scenario.controller.damage.hosts.remove(&HostId(AWAY));
-                scenario.replan();
-                vec![]
-            }
+        let expected = if restarts {
+            lose(&mut scenario, AWAY);
+            bring_back(&mut scenario, AWAY);
+            late
+        } else {
+            scenario.controller.damage.hosts.insert(HostId(AWAY));
+            scenario.replan();
+            scenario.controller.damage.hosts.remove(&HostId(AWAY));
+            scenario.replan();
+            vec![]
         };
         scenario.finish(0, 120 * SECOND_US);
         assert_eq!(scenario.outcomes(0), [(0, expected)]);

@@ -98,9 +98,10 @@ fn changes_under_way_cost_no_message() {
     for seed in 0..24 {
         let mut random = Random::new(seed);
         let scheme = *random.pick(&SCHEMES);
-        let damage = match random.chance(0.5) {
-            true => Damage::rough(),
-            false => Damage::default(),
+        let damage = if random.chance(0.5) {
+            Damage::rough()
+        } else {
+            Damage::default()
         };
         let topology = generate::from_spec("torus:3").expect("a known shape");
         let links = topology.links().to_vec();

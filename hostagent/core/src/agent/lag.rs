@@ -30,11 +30,12 @@ impl Agent {
                 Err("this host has no plan yet".to_owned()),
             );
         };
-        let asked = match question.branches.is_empty() {
-            true => Ok(()),
-            false => engine
+        let asked = if question.branches.is_empty() {
+            Ok(())
+        } else {
+            engine
                 .ask_branches(question)
-                .map_err(|error| error.to_string()),
+                .map_err(|error| error.to_string())
         };
         let told = LagTold {
             origins: engine.origins(group).collect(),

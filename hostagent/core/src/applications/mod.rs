@@ -323,9 +323,10 @@ impl Applications {
                 if serving.host == Some(origin) && !is_next {
                     self.sending.note_waited(*group, serving.now);
                 }
-                match is_next {
-                    true => self.receiving.note_next(*group, *from, message),
-                    false => self.receiving.note_wanted(*group, *from, message),
+                if *is_next {
+                    self.receiving.note_next(*group, *from, message)
+                } else {
+                    self.receiving.note_wanted(*group, *from, message)
                 }
             }
             // Room to write, and what has begun to arrive in an ordered group, is found by the pump;

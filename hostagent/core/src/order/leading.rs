@@ -219,9 +219,10 @@ impl Order {
     /// When to [`poll`](Self::poll) again at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let leading = self.leading.as_ref()?;
-        match leading.plan_changed {
-            true => Some(Instant::ZERO),
-            false => leading.snapshot_wanted.then_some(leading.snapshot_at),
+        if leading.plan_changed {
+            Some(Instant::ZERO)
+        } else {
+            leading.snapshot_wanted.then_some(leading.snapshot_at)
         }
     }
 }

@@ -193,9 +193,10 @@ impl Order {
         };
         let known = self.sequencer;
         // One that is chosen again goes on with what it has said, though the plan that says so came here first.
-        let believed = match from == known.host {
-            true => self.first_reign,
-            false => known.reign,
+        let believed = if from == known.host {
+            self.first_reign
+        } else {
+            known.reign
         };
         if message.reign < believed {
             return true;
@@ -430,18 +431,20 @@ impl Order {
             return Turn::Now;
         }
         if let Some(run) = waiting.find(|run| of_stream(run) && run.to.is_after(start)) {
-            return match run.from.is_after(start) {
-                true => Turn::Now,
-                false => Turn::Later,
+            return if run.from.is_after(start) {
+                Turn::Now
+            } else {
+                Turn::Later
             };
         }
         // All others have begun to read it while this host counted as gone: nobody keeps its place any more.
         let state = streams.state(origin);
         let is_stable =
             state.is_some_and(|state| state.stream == stream && state.stable.is_after(start));
-        match is_stable || self.next == Some(message) {
-            true => Turn::Now,
-            false => Turn::Unknown,
+        if is_stable || self.next == Some(message) {
+            Turn::Now
+        } else {
+            Turn::Unknown
         }
     }
 

@@ -99,9 +99,10 @@ impl AgentPlan {
         let kept = self.groups.values().filter(|group| {
             is_kept(&group.id) && plan.groups.contains_key(&group.id) && !group.name.is_empty()
         });
-        let names: BTreeSet<String> = match part.groups.is_empty() {
-            true => BTreeSet::new(),
-            false => kept.map(|group| group.name.clone()).collect(),
+        let names: BTreeSet<String> = if part.groups.is_empty() {
+            BTreeSet::new()
+        } else {
+            kept.map(|group| group.name.clone()).collect()
         };
         for (id, group) in part.groups {
             let reason = if !plan.groups.contains_key(&id) && plan.groups.len() >= GROUPS_MAX {

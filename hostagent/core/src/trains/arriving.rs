@@ -7,6 +7,7 @@
 //! Multicasts are never in transit: they are for this host, frame by frame.
 
 use super::TRAIN_FRAMES_MAX;
+use super::TRAIN_SILENT_US;
 use super::fragments::{FragmentCounters, Fragments};
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
@@ -15,9 +16,6 @@ use wormcast_wire::worm::{self, Kind, flags};
 /// Trains known at a time. A link carries one at a time; more are those whose tail was lost. What is dropped of them was not
 /// acknowledged, so it is sent again.
 pub const TRAINS_ARRIVING_MAX: usize = 8;
-/// Silence after which a train is forgotten, µs: longer than switches keep its channel for it.
-pub const TRAIN_SILENT_US: u64 = 2_000_000;
-
 /// What was dropped since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ArrivalCounters {
@@ -93,9 +91,10 @@ impl Arrivals {
             }
             let passes = !worm.route.is_empty();
             if is_tail {
-                return match passes {
-                    true => Taken::Passes(vec![frame.to_vec()]),
-                    false => Taken::Own,
+                return if passes {
+                    Taken::Passes(vec![frame.to_vec()])
+                } else {
+                    Taken::Own
                 };
             }
             self.make_room(now);
@@ -133,12 +132,11 @@ impl Arrivals {
         }
         passing.next = train.position.saturating_add(1);
         passing.frames.push(frame.to_vec());
-        match is_tail {
-            true => {
-                let whole = self.trains.swap_remove(place).passing;
-                whole.map_or(Taken::Nothing, |whole| Taken::Passes(whole.frames))
-            }
-            false => Taken::Nothing,
+        if is_tail {
+            let whole = self.trains.swap_remove(place).passing;
+            whole.map_or(Taken::Nothing, |whole| Taken::Passes(whole.frames))
+        } else {
+            Taken::Nothing
         }
     }
 

@@ -38,9 +38,10 @@ pub fn log_lines(record: &TraceRecord, has_steps: bool, data: PacketData) -> Vec
     if data.bytes != 0 {
         for event in &record.events {
             if let TraceEvent::Transmitted { port, frame } = event {
-                let what = match data.cpu_port == Some(PortId(*port)) {
-                    true => "Sending packet-in",
-                    false => "Sending packet",
+                let what = if data.cpu_port == Some(PortId(*port)) {
+                    "Sending packet-in"
+                } else {
+                    "Sending packet"
                 };
                 let line = data_line(record, what, *port, frame, data);
                 lines.push((Level::Info, line));

@@ -77,9 +77,10 @@ fn settings(draws: &mut Draws<'_>) -> LosslessSettings {
         .then(|| 65_536 + 16 * u64::from(draws.half()));
     settings.watchdog = draws.one_in(2).then(|| WatchdogSettings {
         detect_us: 1_000 + u64::from(draws.half()),
-        action: match draws.one_in(2) {
-            true => WatchdogAction::Drop,
-            false => WatchdogAction::Forward,
+        action: if draws.one_in(2) {
+            WatchdogAction::Drop
+        } else {
+            WatchdogAction::Forward
         },
         recover_us: u64::from(draws.half()),
     });
@@ -220,14 +221,15 @@ impl Model {
     /// The neighbour says something.
     fn hear(&mut self, position: usize, draws: &mut Draws<'_>) {
         let priorities = PrioritySet(draws.byte());
-        let frame = match draws.one_in(4) {
-            true => PauseFrame::Pause {
+        let frame = if draws.one_in(4) {
+            PauseFrame::Pause {
                 quanta: draws.half(),
-            },
-            false => PauseFrame::Pfc {
+            }
+        } else {
+            PauseFrame::Pfc {
                 priorities,
                 quanta: std::array::from_fn(|_| draws.half()),
-            },
+            }
         };
         let frame = frame.to_bytes([2, 0, 0, 0, 0, 7]);
         assert!(self.flow.take_control(position, &frame, self.now_us));
@@ -308,9 +310,10 @@ impl Model {
                     continue;
                 };
                 assert!(ingress.held_bytes() <= thresholds.limit());
-                match stopped {
-                    true => assert!(ingress.held_bytes() > thresholds.xon),
-                    false => assert!(ingress.held_bytes() <= thresholds.xoff),
+                if stopped {
+                    assert!(ingress.held_bytes() > thresholds.xon)
+                } else {
+                    assert!(ingress.held_bytes() <= thresholds.xoff)
                 }
             }
             let _ = (self.flow.room_frames(position), self.flow.counts(position));

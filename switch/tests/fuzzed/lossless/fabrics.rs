@@ -75,12 +75,13 @@ fn step(network: &mut Network, response_us: u64, draws: &mut Draws<'_>) {
         5 => {
             let mut quanta = [0; PRIORITIES];
             quanta.iter_mut().for_each(|quanta| *quanta = draws.half());
-            let frame = match draws.one_in(4) {
-                true => PauseFrame::Pause { quanta: quanta[0] },
-                false => PauseFrame::Pfc {
+            let frame = if draws.one_in(4) {
+                PauseFrame::Pause { quanta: quanta[0] }
+            } else {
+                PauseFrame::Pfc {
                     priorities: PrioritySet(draws.byte()),
                     quanta,
-                },
+                }
             };
             send(network, host, &frame.to_bytes([2, 0, 0, 0, 0, 1]));
         }

@@ -379,9 +379,10 @@ impl Reader {
         let rest_us = random.below(habits.rest_us + 1);
         let at_end = random.below(2) == 0;
         // That it is at work it can say of a whole message alone, and a long one does not come whole while it rests.
-        let (at_first, at_last) = match random.below(2) == 0 && habits.says_so_us.is_none() {
-            true => (rest_us, 0),
-            false => (0, rest_us),
+        let (at_first, at_last) = if random.below(2) == 0 && habits.says_so_us.is_none() {
+            (rest_us, 0)
+        } else {
+            (0, rest_us)
         };
         desk.record.taken.push(Taken {
             origin,

@@ -150,9 +150,10 @@ impl Run {
     fn opt_out_or_in(&mut self) {
         let host = self.any_host();
         let away = &mut self.scenario.controller.no_transit;
-        let verb = match away.remove(&host) || !away.insert(host) {
-            true => "re-injects again",
-            false => "re-injects no more",
+        let verb = if away.remove(&host) || !away.insert(host) {
+            "re-injects again"
+        } else {
+            "re-injects no more"
         };
         self.note(&format!("host {host} {verb}"));
         self.replan();

@@ -233,9 +233,10 @@ impl Run {
         };
         for (group, members) in self.members.clone() {
             for host in members.clone() {
-                let habits = match self.random.below(10) < good {
-                    true => Habits::default(),
-                    false => habits(&mut self.random, &members, &self.patience),
+                let habits = if self.random.below(10) < good {
+                    Habits::default()
+                } else {
+                    habits(&mut self.random, &members, &self.patience)
                 };
                 let mut reader = Reader::new(group, habits);
                 if !habits.takes_all(self.rest_us()) {

@@ -244,14 +244,14 @@ impl Run {
                 Outcome::Told(outcome) => outcome.get(&host),
                 _ => None,
             };
-            let is_wrong = match said {
-                true => sent.ident.size > 0 && confirmed_us.is_none_or(|own_us| own_us > at_us),
+            let is_wrong = if said {
+                sent.ident.size > 0 && confirmed_us.is_none_or(|own_us| own_us > at_us)
+            } else {
                 // One that was removed, or away, may have come back.
-                false => {
-                    !self.left.contains(&(sent.ident.group, host))
-                        && !self.killed.contains(&host)
-                        && outcome.is_some_and(Option::is_none)
-                }
+
+                !self.left.contains(&(sent.ident.group, host))
+                    && !self.killed.contains(&host)
+                    && outcome.is_some_and(Option::is_none)
             };
             assert!(
                 !is_wrong,

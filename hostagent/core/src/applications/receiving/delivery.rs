@@ -225,14 +225,15 @@ impl Receiving {
             }
             let want = (window as usize).min(READ_BYTES_MAX);
             // Refused only if the stream is gone.
-            let read = match stream.has_ended() {
-                true => Read {
+            let read = if stream.has_ended() {
+                Read {
                     length: 0,
                     end_of_message: true,
-                },
-                false => engine
+                }
+            } else {
+                engine
                     .read(group, origin, &mut self.scratch[..want], now)
-                    .unwrap_or_default(),
+                    .unwrap_or_default()
             };
             if read.length == 0 && !read.end_of_message {
                 stream.readable = false;

@@ -101,13 +101,15 @@ impl Sending {
 
     /// A group as the plan in force has it. Messages of one that is ordered say in their first byte what they are.
     pub(crate) fn plan_group(&mut self, group: &PlannedGroup) {
-        match group.sequencer.is_some() {
-            true => self.ordered.insert(group.id),
-            false => self.ordered.remove(&group.id),
+        if group.sequencer.is_some() {
+            self.ordered.insert(group.id)
+        } else {
+            self.ordered.remove(&group.id)
         };
-        match group.left_out.is_empty() {
-            true => self.left_out.remove(&group.id),
-            false => self.left_out.insert(group.id, Arc::clone(&group.left_out)),
+        if group.left_out.is_empty() {
+            self.left_out.remove(&group.id)
+        } else {
+            self.left_out.insert(group.id, Arc::clone(&group.left_out))
         };
     }
 

@@ -235,9 +235,10 @@ impl Sending {
                 return Step::Again;
             }
             None => {
-                active.waited_since = match is_waited_for {
-                    true => active.waited_since.or(Some(now)),
-                    false => None,
+                active.waited_since = if is_waited_for {
+                    active.waited_since.or(Some(now))
+                } else {
+                    None
                 };
                 if active.stall_deadline().is_none_or(|at| now < at) {
                     return Step::Done;
@@ -250,9 +251,10 @@ impl Sending {
             }
             Some(Item::Announced(bytes)) => {
                 let begun = active.message.is_some();
-                let result = match begun {
-                    true => Ok(()),
-                    false => engine.announce(group, *bytes, now),
+                let result = if begun {
+                    Ok(())
+                } else {
+                    engine.announce(group, *bytes, now)
                 };
                 if let Some(sender) = self.senders.get_mut(&key) {
                     sender.pending.pop_front();
@@ -337,9 +339,10 @@ impl Sending {
             .active
             .as_ref()
             .is_some_and(|active| active.message.is_some());
-        let rest: &[u8] = match begun || !self.ordered.contains(&group) {
-            true => &[],
-            false => &[FOR_APPLICATIONS],
+        let rest: &[u8] = if begun || !self.ordered.contains(&group) {
+            &[]
+        } else {
+            &[FOR_APPLICATIONS]
         };
         match engine.write(group, rest, true, now) {
             // A cancelled message has no room for its end yet; this one comes after it.
