@@ -446,6 +446,15 @@ def python_io_faults(folder: str, files: Iterable[Path]) -> list[str]:
     ]
 
 
+def stub_faults(stub: Path) -> list[str]:
+    """Types of a binding that are those of a package above it."""
+    return [
+        f"{stub.name}: imports {'.'.join(module)}, which is above it"
+        for module in imports(stub)
+        if module[0] in PACKAGES
+    ]
+
+
 def testbed_faults(base: Path, graph: Graph) -> list[str]:
     """Arrows between the package and the testbed that are not allowed."""
     found = []
@@ -470,6 +479,8 @@ def faults() -> list[str]:
         found += manifest_faults(crate, manifest.get("dependencies", {}), rules)
     for folder in PURE_PACKAGES:
         found += python_io_faults(folder, (ROOT / folder).rglob("*.py"))
+    for stub in sorted((ROOT / "planner").rglob("*.pyi")):
+        found += stub_faults(stub)
     for folder, graph in graphs():
         found += graph_faults(ROOT / folder, graph)
         if folder in CRATES:

@@ -8,11 +8,118 @@ while planning.
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from ipaddress import IPv4Address
-from typing import Protocol, final
+from typing import NewType, Protocol, final
 
-from wormcast.network.groups import Group
-from wormcast.network.ids import GroupId, HostId, Mgid, PortId, SwitchId
-from wormcast.network.topology import Topology
+# Ids, for type checkers: at run time they are integers, and `wormcast.network.ids` has these names.
+
+SwitchId = NewType("SwitchId", int)
+"""Identifies a switch, 0 to SWITCH_ID_MAX."""
+PortId = NewType("PortId", int)
+"""A port of a switch, 0 to PORT_ID_MAX."""
+HostId = NewType("HostId", int)
+"""Identifies a host in the fabric, 0 to HOST_ID_MAX."""
+GroupId = NewType("GroupId", int)
+"""Identifies a group, 0 to GROUP_ID_MAX without GROUP_BROADCAST."""
+Mgid = NewType("Mgid", int)
+"""Multicast group id of a switch's replication engine."""
+
+# What is read of networks and groups that are given: whatever has these attributes.
+
+class SwitchLike(Protocol):
+    """A switch with ports 0..ports-1."""
+
+    @property
+    def id(self) -> SwitchId: ...
+    @property
+    def ports(self) -> int: ...
+
+class HostLike(Protocol):
+    """A host on one switch port; `transit`: whether it may re-inject worms of others."""
+
+    @property
+    def id(self) -> HostId: ...
+    @property
+    def switch(self) -> SwitchId: ...
+    @property
+    def port(self) -> PortId: ...
+    @property
+    def transit(self) -> bool: ...
+
+class LinkLike(Protocol):
+    """A full-duplex link between two switch ports."""
+
+    @property
+    def a(self) -> SwitchId: ...
+    @property
+    def a_port(self) -> PortId: ...
+    @property
+    def b(self) -> SwitchId: ...
+    @property
+    def b_port(self) -> PortId: ...
+
+class GridLike(Protocol):
+    """Coordinates of the switches of a torus or mesh: switches along each dimension, and whether its ends are joined."""
+
+    @property
+    def radix(self) -> Sequence[int]: ...
+    @property
+    def wraps(self) -> bool: ...
+
+class TopologyLike(Protocol):
+    """A network. It may be disconnected and its ids may have holes."""
+
+    @property
+    def switches(self) -> Sequence[SwitchLike]: ...
+    @property
+    def hosts(self) -> Sequence[HostLike]: ...
+    @property
+    def links(self) -> Sequence[LinkLike]: ...
+    @property
+    def grid(self) -> GridLike | None: ...
+
+class ParametersLike(Protocol):
+    """Shape of a group's structure; 0 and "" leave a choice to the planner."""
+
+    @property
+    def k(self) -> int: ...
+    @property
+    def fan_out(self) -> int: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def lambda_(self) -> int: ...
+    @property
+    def r(self) -> int: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def guard(self) -> str: ...
+    @property
+    def least(self) -> str: ...
+    @property
+    def trees(self) -> int: ...
+    @property
+    def ordered(self) -> bool: ...
+
+class GroupLike(Protocol):
+    """A group as it is asked for."""
+
+    @property
+    def id(self) -> GroupId: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def members(self) -> Sequence[HostId]: ...
+    @property
+    def parameters(self) -> ParametersLike: ...
+    @property
+    def class_d(self) -> IPv4Address | None: ...
+    @property
+    def sink(self) -> bool: ...
+    @property
+    def gather(self) -> bool: ...
 
 class RoutingError(ValueError):
     """Input that is refused; the text names the value, the bound and the choices.
@@ -229,7 +336,7 @@ def low_bits(address: IPv4Address) -> GroupId:
 def hashed(address: IPv4Address) -> GroupId:
     """The number in wide mode of an address without one of its own."""
 
-def assign_class_d(mode: str, groups: Sequence[Group], before: ClassDNumbers) -> ClassDNumbers:
+def assign_class_d(mode: str, groups: Sequence[GroupLike], before: ClassDNumbers) -> ClassDNumbers:
     """Numbers for the addresses of these groups; addresses keep the number they had `before`.
 
     A new address gets the id of the first of its groups if that is free, else the highest
@@ -688,9 +795,9 @@ class Planner:
 
     def plan(
         self,
-        topology: Topology,
-        known: Topology,
-        groups: Sequence[Group],
+        topology: TopologyLike,
+        known: TopologyLike,
+        groups: Sequence[GroupLike],
         agents: AbstractSet[HostId],
         live: AbstractSet[HostId],
         capacities: Mapping[HostId, CapacityLike],

@@ -164,6 +164,12 @@ def test_the_testbed_is_used_by_its_commands_alone_and_uses_no_controller(tmp_pa
     ]
 
 
+def test_types_of_the_binding_that_are_the_controllers_are_found(tmp_path: Path) -> None:
+    stub = tmp_path / "binding.pyi"
+    stub.write_text("from typing import Protocol\nfrom wormcast.network.ids import HostId")
+    assert arrows.stub_faults(stub) == ["binding.pyi: imports wormcast.network.ids.HostId, which is above it"]
+
+
 def test_a_manifest_that_points_up_or_does_io_is_found() -> None:
     routing = arrows.CRATES["routing"]
     assert arrows.manifest_faults("routing", ["serde"], routing) == []

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 
 from wormcast import wire
-
-SwitchId = NewType("SwitchId", int)
-"""Identifies a switch, 0 to SWITCH_ID_MAX."""
-
-PortId = NewType("PortId", int)
-"""A port of a switch, 0 to PORT_ID_MAX."""
-
-HostId = NewType("HostId", int)
-"""Identifies a host in the fabric, 0 to HOST_ID_MAX."""
-
-GroupId = NewType("GroupId", int)
-"""Identifies a group, 0 to GROUP_ID_MAX without GROUP_BROADCAST."""
 
 Epoch = NewType("Epoch", int)
 """Number of an agent plan; grows with every change, 0 means none."""
 
-Mgid = NewType("Mgid", int)
-"""Multicast group id of a switch's replication engine."""
+if TYPE_CHECKING:
+    # Those of the planner, which hands them out; at run time it has integers.
+    from wormcast_planner import GroupId as GroupId
+    from wormcast_planner import HostId as HostId
+    from wormcast_planner import Mgid as Mgid
+    from wormcast_planner import PortId as PortId
+    from wormcast_planner import SwitchId as SwitchId
+else:
+    SwitchId = NewType("SwitchId", int)
+    PortId = NewType("PortId", int)
+    HostId = NewType("HostId", int)
+    GroupId = NewType("GroupId", int)
+    Mgid = NewType("Mgid", int)
 
 CPU_PORT = PortId(wire.CPU_PORT)
 """A packet-out to it comes back as a packet-in."""
