@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from labs.packets import build, parse
-from labs.queues import NAMES, Run, Setup
+from labs.queues_model import NAMES, Run, Setup
 from labs.rig import SO_TIMESTAMPNS, LabError, make_cable, open_interface, running_switch
 
 BEHIND_S_MAX = 0.02

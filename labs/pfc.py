@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from labs.lossless_hosts import Flow, Host, mac
 from labs.queues import parse_rate
 from labs.report import Report
 from labs.rig import L2_PROGRAM, LabError, SwitchProcess, make_cable, running_switch, wait_until
+from labs.watched import Watched
 
 LOSSLESS, OTHER = 3, 4
 """Priorities: the one that storms and deadlocks, and one that must not notice."""
@@ -36,16 +36,6 @@ STORM = re.compile(r"port (\d+).* priority (\d+): paused by its neighbour .* fro
 
 Entries = Mapping[int, Mapping[int, int]]
 """For each switch the port that leads to each host."""
-
-
-@dataclass
-class Watched:
-    """What happened when, for the picture. Times in seconds since the start."""
-
-    title: str
-    flows: dict[str, list[float]] = field(default_factory=dict)
-    """Times of arrival by name of the flow."""
-    moments: list[tuple[float, str]] = field(default_factory=list)
 
 
 async def install(address: str, entries: Entries) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from labs.pfc import Watched
+from labs.watched import Watched
 
 POINTS_MAX = 120
 """Of a curve."""

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from labs import fluid
-from labs.queues import NAMES, URGENT, Run, Setup, measured_rates, windows
+from labs.queues_model import NAMES, URGENT, Run, Setup, measured_rates, windows
 
 COLOURS = {True: "#c0392b", False: "#1f5a8c"}
 POINTS_MAX = 90

@@ -17,7 +17,7 @@ from wormcast.reconcile.controller import Controller
 def test_auto_goes_by_the_costs_of_the_fabric() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         made = (await client.post("groups", json={"scheme": "auto", "members": [0, 1, 2]})).json()
         await all_take_part(client, made["id"])
         shown = (await client.get(f"groups/{made['id']}")).json()["structures"]
@@ -39,7 +39,7 @@ def test_auto_goes_by_the_costs_of_the_fabric() -> None:
 def test_the_lambda_of_postal_follows_from_the_costs_unless_it_is_given() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         groups = []
         for parameters in ({}, {"lambda": 7}):
             body = {"scheme": "postal", "members": [0, 1, 2], "parameters": parameters}

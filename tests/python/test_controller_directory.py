@@ -21,7 +21,7 @@ from wormcast.directory.server import AgentDirectory, DirectoryError
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
-from wormcast.reconcile import controller as controller_module
+from wormcast.reconcile import agent_events
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.group_book import GroupRequest
 from wormcast.sockets import CannotListen, claim_path
@@ -40,7 +40,7 @@ def add_switches(controller: Controller, count: int = 2) -> None:
 def announce(controller: Controller, name: str, switch: int, port: int, ttl_s: int = 100) -> None:
     """What the switch sends up when the agent's LLDP frame comes in."""
     frame = encode_announcement(Announcement(name, b"\2\0\0\0\0\1", ttl_s))
-    controller.packet_received(SwitchId(switch), PortId(port), frame)
+    controller.switch_events.packet_received(SwitchId(switch), PortId(port), frame)
 
 
 def with_agents(
@@ -63,7 +63,7 @@ def with_agents(
                     await until(lambda: agents[-1].host is not None)
                 await controller.reconciler.settle()
                 await until(
-                    lambda: all(a.plans and a.plans[-1].epoch == controller.reconciler.epoch for a in agents)
+                    lambda: all(a.plans and a.plans[-1].epoch == controller.agent_plans.epoch for a in agents)
                 )
                 await test(controller, agents, address)
 
@@ -115,7 +115,7 @@ def test_agents_are_told_which_circuits_return(tmp_path: Path) -> None:
 
 def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
-        epoch = controller.reconciler.epoch
+        epoch = controller.agent_plans.epoch
         await until(lambda: agents[0].plans[-1].epoch == epoch)
         count = len(agents[0].plans)
         for _again in range(3):
@@ -123,12 +123,12 @@ def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
             await controller.reconciler.settle()
         controller.declare_host("plain", 0, 5, 50)
         await until(lambda: agents[0].plans[-1].epoch == epoch + 1)
-        epoch, count = controller.reconciler.epoch, count + 1
+        epoch, count = controller.agent_plans.epoch, count + 1
         group = controller.groups.create(GroupRequest("switch", ("plain",), class_d="239.0.0.1"))
         await controller.tell_group("group_created", group)
         assert controller.reconciler.state.switches[SwitchId(0)].multicast, "the switches know the group"
         await asyncio.sleep(0.1)
-        assert controller.reconciler.epoch == epoch
+        assert controller.agent_plans.epoch == epoch
         assert len(agents[0].plans) == count
 
     with_agents(tmp_path, 2, test)
@@ -184,7 +184,7 @@ def test_a_host_its_neighbour_reports_silent_stays_a_member_until_it_is_gone(tmp
 
 
 def test_statistics_are_kept_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_module, "COUNTERS_MAX", 3)
+    monkeypatch.setattr(agent_events, "COUNTERS_MAX", 3)
 
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
         counters = [agent_pb2.Counter(name=f"c{n}", group=1, value=n) for n in range(5)]
@@ -244,7 +244,7 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
                 await until(lambda: one.plans and groups_of(one) == {group.id: [0, 1]})
                 plan, states = one.plans[-1], first.reconciler.state.switches
         async with running(state, (address,), gone_after_s=1.0) as second:
-            assert second.reconciler.epoch == plan.epoch
+            assert second.agent_plans.epoch == plan.epoch
             assert second.reconciler.state.switches == states, "no table would be touched"
             assert (second.find_host("a1").mac, second.find_host("a1").mtu_bytes) == (b"\2\0\0\0\0\1", 1500)
             async with attached(address, "a0", plan_epoch=plan.epoch) as one, attached(address, "a1"):
@@ -253,24 +253,24 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
                 assert one.plans == [plan]
                 assert [g.id for g in second.groups.groups()] == [group.id]
             await until(lambda: not second.look().live)
-            second.notice()
+            second.network.notice()
             await second.reconciler.settle()
-            assert second.reconciler.epoch == plan.epoch, (
+            assert second.agent_plans.epoch == plan.epoch, (
                 "what they would be told is the same: they are members"
             )
         async with running(state, (address,)) as third:
             assert not third.look().live, "who was gone at the restart is still gone"
-            assert third.reconciler.epoch == plan.epoch
+            assert third.agent_plans.epoch == plan.epoch
 
     asyncio.run(main())
 
 
 def test_epochs_go_on_although_the_state_file_is_lost(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
-        later = controller.reconciler.epoch + 100
+        later = controller.agent_plans.epoch + 100
         async with attached(address, "a9", plan_epoch=later):
             await until(lambda: agents[0].plans[-1].epoch > later)
-            assert controller.reconciler.epoch == agents[0].plans[-1].epoch
+            assert controller.agent_plans.epoch == agents[0].plans[-1].epoch
 
     with_agents(tmp_path, 1, test)
     began = int(time.time())
@@ -286,10 +286,10 @@ def test_a_full_disk_stops_requests_and_not_the_fabric(tmp_path: Path) -> None:
             controller.groups.create(GroupRequest("tree", (0, 1)))
         assert controller.groups.groups() == []
         controller.monitor.remove_switch(SwitchId(1))
-        controller.notice()
+        controller.network.notice()
         await until(lambda: [r.host for r in agents[0].plans[-1].routes] == [])
-        assert controller.store_failures >= 1
-        assert controller.reconciler.figures.epochs_not_kept >= 1
+        assert controller.network.store_failures >= 1
+        assert controller.agent_plans.epochs_not_kept >= 1
         controller._database._sql.execute("PRAGMA query_only=OFF")
         controller.groups.create(GroupRequest("tree", (0, 1)))
 

@@ -41,7 +41,7 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
             take_for_up(controller, SwitchId(0))
             for port, name in enumerate(("good", "bad")):
                 frame = encode_announcement(Announcement(name, b"\2\0\0\0\0\1", 100))
-                controller.packet_received(SwitchId(0), PortId(port), frame)
+                controller.switch_events.packet_received(SwitchId(0), PortId(port), frame)
             async with attached(address, "good") as good:
                 await until(lambda: good.plans)
                 await test(controller, good, address)
@@ -76,14 +76,14 @@ def test_a_registration_out_of_bounds_is_refused_and_nothing_else_happens(
     tmp_path: Path, field: str, value: object
 ) -> None:
     async def test(controller: Controller, _: TestAgent, address: str) -> None:
-        epoch = controller.reconciler.epoch
+        epoch = controller.agent_plans.epoch
         for _again in range(3):
             async with attached(address, "bad", **{field: value}) as bad:
                 await asyncio.wait_for(bad.ended.wait(), 600.0)
                 assert bad.refusal is not None
                 assert "possible:" in bad.refusal
         assert controller.directory.refused == 3
-        assert controller.reconciler.epoch == epoch
+        assert controller.agent_plans.epoch == epoch
         assert [r.name for r in controller.hosts.records()] == ["good"]
 
     with_agent(tmp_path, test)

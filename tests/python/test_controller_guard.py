@@ -150,9 +150,13 @@ def test_the_command_line(tmp_path: Path) -> None:
                 f"nothing holds it to that. It has no agent that keeps to a rate, and {off}"
                 in await command(*limit)
             )
-            controller.agent_registered("h2", None, b"\2\0\0\0\0\1", 1500, "old", Epoch(0), revision=2)
+            controller.agent_events.agent_registered(
+                "h2", None, b"\2\0\0\0\0\1", 1500, "old", Epoch(0), revision=2
+            )
             assert "nothing holds it to that" in await command(*limit)
-            controller.agent_registered("h2", None, b"\2\0\0\0\0\1", 1500, "new", Epoch(0), revision=3)
+            controller.agent_events.agent_registered(
+                "h2", None, b"\2\0\0\0\0\1", 1500, "new", Epoch(0), revision=3
+            )
             assert f"its agent paces what it sends; {off}" in await command(*limit)
             listed = await command("host", "list")
             assert f"host 2 may send 2.5 Mb/s: its agent paces what it sends; {off}" in " ".join(
@@ -311,9 +315,9 @@ class Session:
 def follow(controller: Controller, hosts: Iterable[int]) -> None:
     """Agents confirm what they were told."""
     for host in hosts:
-        told = controller.reconciler.told(HostId(host))
+        told = controller.agent_plans.told.get(HostId(host))
         assert told is not None
-        controller.reconciler.answered(HostId(host), told.epoch)
+        controller.agent_plans.answered(HostId(host), told.epoch)
 
 
 def test_switches_let_in_before_agents_are_told_and_revoke_when_all_follow(
@@ -328,7 +332,9 @@ def test_switches_let_in_before_agents_are_told_and_revoke_when_all_follow(
             for switch, session in list(controller.sessions.items()):
                 controller.sessions[switch] = Session(session.spec, log)  # type: ignore[assignment]
             for n in range(3):
-                controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+                controller.agent_events.agent_registered(
+                    f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0)
+                )
             publish = controller.directory.publish
 
             def logged(plans: Any) -> None:
@@ -377,7 +383,7 @@ def test_an_agent_that_does_not_confirm_holds_nothing_up_for_ever(monkeypatch: p
             add_fabric(controller)
             for switch, session in list(controller.sessions.items()):
                 controller.sessions[switch] = Session(session.spec, [])  # type: ignore[assignment]
-            controller.agent_registered("h0", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered("h0", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
             await client.put("guard", json={"on": True})
             session: Any = controller.sessions[SwitchId(0)]
             await until(lambda: session.admitted().get(0) == "ingress.admit_host")
@@ -398,13 +404,13 @@ def test_agents_are_told_their_rate_before_switches_police_it_and_after_they_sto
             for switch, session in list(controller.sessions.items()):
                 controller.sessions[switch] = Session(session.spec, [])  # type: ignore[assignment]
             for n in range(3):
-                controller.agent_registered(
+                controller.agent_events.agent_registered(
                     f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=3
                 )
             await controller.reconciler.settle()
 
             def told() -> list[int | None]:
-                plans = [controller.reconciler.told(HostId(host)) for host in range(3)]
+                plans = [controller.agent_plans.told.get(HostId(host)) for host in range(3)]
                 return [plan.plan.rate_bytes for plan in plans if plan is not None]
 
             def policed() -> list[int | None]:

@@ -32,7 +32,7 @@ def with_agents(tmp_path: Path, registers: list[dict[str, int]], test: Test) -> 
             agents = []
             for n, register in enumerate(registers):
                 frame = encode_announcement(Announcement(f"a{n}", b"\2\0\0\0\0\1", 100))
-                controller.packet_received(SwitchId(0), PortId(n), frame)
+                controller.switch_events.packet_received(SwitchId(0), PortId(n), frame)
                 agents.append(await stack.enter_async_context(attached(address, f"a{n}", **register)))
                 await until(lambda: agents[-1].plans)
             await until(lambda: all(len(a.plans[-1].routes) == len(agents) - 1 for a in agents))
@@ -156,7 +156,7 @@ def test_the_change_of_one_group_is_sent_to_its_members_alone(tmp_path: Path) ->
         await client.post("groups", json={"id": 7, "scheme": "circuit", "members": [0, 1]})
         await until(lambda: groups_of(agents[0]) == [7] and groups_of(agents[1]) == [7])
         assert len(agents[2].plans) == sent
-        epoch = controller.reconciler.epoch
+        epoch = controller.agent_plans.epoch
         assert agents[0].plans[-1].epoch == epoch
         host = await get(client, "hosts/2")
         assert host["plan_epoch"] == epoch, "it follows the plan, which has nothing new for it"

@@ -17,11 +17,13 @@ LINK = "link s0 port 3 - s1 port 3 carries 1500 bytes (MTU 1500 at s0, 9100 at s
 
 def register(controller: Controller, mtus: dict[int, int]) -> None:
     for host, mtu in mtus.items():
-        controller.agent_registered(f"h{host}", None, b"\2\0\0\0\0\1", mtu, "test", Epoch(0))
+        controller.agent_events.agent_registered(f"h{host}", None, b"\2\0\0\0\0\1", mtu, "test", Epoch(0))
 
 
 def tell(controller: Controller, switch: int, mtu: int) -> None:
-    controller.ports_told(SwitchId(switch), PortsTold(mtus={PortId(port): mtu for port in range(4)}))
+    controller.switch_events.ports_told(
+        SwitchId(switch), PortsTold(mtus={PortId(port): mtu for port in range(4)})
+    )
 
 
 async def make_group(client: httpx.AsyncClient, number: int, members: list[int]) -> None:
@@ -52,7 +54,7 @@ def test_groups_that_cross_a_narrow_link_are_told_and_others_are_not() -> None:
         await mtus(client, {1: None, 2: None})
         assert (await client.get("status")).json()["mtu_problems"] == []
         told = PortsTold(mtus={PortId(0): 9100, PortId(1): 9100, PortId(3): NARROW})
-        controller.ports_told(SwitchId(0), told)
+        controller.switch_events.ports_told(SwitchId(0), told)
         await mtus(client, {1: None, 2: NARROW})
         assert (await client.get("status")).json()["mtu_problems"] == [LINK]
         assert await events(client) == [LINK]
@@ -60,8 +62,8 @@ def test_groups_that_cross_a_narrow_link_are_told_and_others_are_not() -> None:
         await mtus(client, {1: None, 2: None})
         assert (await client.get("status")).json()["mtu_problems"] == []
         # A switch that does not say any more has what it said last.
-        controller.ports_told(SwitchId(0), told)
-        controller.ports_told(SwitchId(0), None)
+        controller.switch_events.ports_told(SwitchId(0), told)
+        controller.switch_events.ports_told(SwitchId(0), None)
         await mtus(client, {2: NARROW})
 
     with_rest(test)

@@ -12,7 +12,7 @@ from wormcast.reconcile.controller import Controller
 def test_an_ordered_group_has_a_sequencer_that_stays() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         body = {"scheme": "circuit", "members": [1, 2], "parameters": {"ordered": True}}
         made = (await client.post("groups", json=body)).json()
         assert made["parameters"]["ordered"] is True
@@ -45,7 +45,7 @@ def test_an_ordered_group_has_a_sequencer_that_stays() -> None:
 def test_guard_b_leads_through_the_root_and_orders() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         body = {"scheme": "switch", "members": [0, 1, 2], "parameters": {"guard": "B"}}
         made = (await client.post("groups", json=body)).json()
         await all_take_part(client, made["id"])
@@ -64,7 +64,7 @@ def test_guard_b_leads_through_the_root_and_orders() -> None:
 def test_other_groups_have_none_and_it_is_true_or_false() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(2):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         made = (await client.post("groups", json={"scheme": "auto", "members": [0, 1]})).json()
         await all_take_part(client, made["id"])
         assert (await client.get(f"groups/{made['id']}")).json()["sequencer"] is None

@@ -411,7 +411,7 @@ def test_groups_show_with_whom_they_share_a_number() -> None:
 def test_the_network_is_shown_in_the_file_forms() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in (0, 2):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         topology = (await client.get("topology")).json()
         assert topology["switches"] == [{"id": 0, "ports": 4}, {"id": 1, "ports": 4}]
         assert topology["links"] == [{"a": 0, "a_port": 3, "b": 1, "b_port": 3}]
@@ -437,7 +437,7 @@ def test_the_network_is_shown_in_the_file_forms() -> None:
 def test_members_of_a_group_that_no_plan_has_yet_do_not_take_part() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         request = GroupRequest(scheme="tree", members=[0, 1])
         shown = show_group(controller, controller.groups.create(request))
         assert [(m["takes_part"], m["reason"]) for m in shown["state"]] == [(False, NOT_PLANNED)] * 2
@@ -458,7 +458,7 @@ def test_plans_of_groups_are_shown_in_the_file_form(scheme: str) -> None:
         assert [m["reason"] for m in plain.json()["state"]] == [PLAIN] * 2
         assert (await client.get("groups/1/plan")).status_code == 409
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         made = await client.post("groups", json={"scheme": scheme, "members": [0, 1, 2], "id": 2})
         await all_take_part(client, made.json()["id"])
         plan = (await client.get("groups/2/plan", params={"source": "h1"})).json()

@@ -51,7 +51,7 @@ async def guarded_state() -> SwitchState:
     async with running() as controller, rest(controller) as client:
         add_fabric(controller)
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         await client.put("guard", json={"on": True})
         await client.put("hosts/h1/rate", json={"bps": 5_000_000})
         await client.post("groups", json={"scheme": "table", "members": [0, 1, 2]})
@@ -60,9 +60,9 @@ async def guarded_state() -> SwitchState:
 
         def complete() -> bool:
             for host in range(3):
-                told = controller.reconciler.told(HostId(host))
+                told = controller.agent_plans.told.get(HostId(host))
                 if told is not None:
-                    controller.reconciler.answered(HostId(host), told.epoch)
+                    controller.agent_plans.answered(HostId(host), told.epoch)
             entries = [] if tables.desired is None else tables.desired.entries()
             return {e.action for e in entries} >= {
                 "ingress.admit_host",
@@ -413,7 +413,7 @@ def test_agents_are_told_how_long_tree_routes_may_be() -> None:
 
         async def told(host: int) -> Any:
             await controller.reconciler.settle()
-            found = controller.reconciler.told(HostId(host))
+            found = controller.agent_plans.told.get(HostId(host))
             assert found is not None
             return agent_pb2.Plan.FromString(controller.directory.encoder.encode(found))
 
@@ -421,7 +421,9 @@ def test_agents_are_told_how_long_tree_routes_may_be() -> None:
             add(switch)
         for host in range(80):
             controller.declare_host(f"h{host}", host // 30, host % 30, host)
-            controller.agent_registered(f"h{host}", host, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(
+                f"h{host}", host, b"\2\0\0\0\0\1", 1500, "test", Epoch(0)
+            )
         async with rest(controller) as client:
             for scheme in ("switch", "table", "auto"):
                 answer = await client.post("groups", json={"scheme": scheme, "members": list(range(80))})
@@ -429,10 +431,12 @@ def test_agents_are_told_how_long_tree_routes_may_be() -> None:
         assert {(await told(host)).tree_route_max for host in (0, 79)} == {127}
         add(3)
         controller.declare_host("late", 3, 0, 90)
-        controller.agent_registered("late", 90, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        controller.agent_events.agent_registered("late", 90, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         assert ((await told(90)).tree_route_max, len((await told(90)).tree_routes)) == (127, 80)
         with pytest.raises(HostRefused, match="TREE routes of 127 bytes") as refused:
-            controller.agent_registered("old", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0)
+            controller.agent_events.agent_registered(
+                "old", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0
+            )
         assert (refused.value.value, refused.value.bound) == (0, "1 or more")
         await controller.stop()
 
@@ -443,9 +447,11 @@ def test_elsewhere_routes_have_no_limit_of_a_chip() -> None:
     async def main() -> None:
         async with running() as controller:
             add_fabric(controller)
-            controller.agent_registered("h0", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0)
+            controller.agent_events.agent_registered(
+                "h0", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0
+            )
             await controller.reconciler.settle()
-            found = controller.reconciler.told(HostId(0))
+            found = controller.agent_plans.told.get(HostId(0))
             assert found is not None
             assert found.plan.tree_route_max == 255
             assert agent_pb2.Plan.FromString(controller.directory.encoder.encode(found)).tree_route_max == 0

@@ -166,7 +166,7 @@ def test_an_agent_that_does_not_confirm_is_waited_for_for_a_while(
             while mode() != "packet_mode":
                 assert time.monotonic() < began + 30.0
                 controller.groups.create(GroupRequest("circuit", ("a0", "a1")))
-                controller.notice()
+                controller.network.notice()
                 await asyncio.sleep(0.2)
             assert time.monotonic() - began >= 1.0
 
@@ -208,7 +208,7 @@ def test_where_a_switch_refuses_the_mode_no_train_is_sent(
             await asyncio.sleep(0.5)
             assert (frames(agents), mode()) == ({0}, "wormhole_mode")
             first.refusals.clear()
-            controller.reconciler.bring_out_again()
+            controller.wanted.bring_out_again()
             await until(lambda: frames(agents) == {8})
 
     asyncio.run(main())

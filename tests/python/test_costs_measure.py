@@ -119,7 +119,7 @@ def test_times_that_are_none_are_refused(timed: list[dict[str, Any]], words: lis
 def test_a_sink_is_shown_told_and_not_kept() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         for name, sink in (("plain", False), ("dropped", True)):
             body = {"name": name, "scheme": "repeat", "members": [0, 1], "sink": sink}
             made = (await client.post("groups", json=body)).json()

@@ -68,7 +68,7 @@ def test_hosts_that_copy_have_no_acks_to_gather(scheme: str) -> None:
 def test_a_group_that_gathers_is_made_shown_changed_and_kept() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
-            controller.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+            controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         plain = (await client.post("groups", json={"scheme": "switch", "members": [0, 1]})).json()
         assert (plain["gather"], plain["gathered"]) == (False, None)
         body = {"name": "gathers", "scheme": "switch", "members": [0, 1], "gather": True}

@@ -12,9 +12,9 @@ from wormcast import routing
 from wormcast.discovery.links import LinkMonitor
 from wormcast.network.ids import PortId
 from wormcast.offload.switch_plan import read_network
-from wormcast.reconcile.controller import PROBES_WAIT_S
 from wormcast.reconcile.giving_way import GivingWay
 from wormcast.reconcile.mtu_watch import LOOK_LATER_S
+from wormcast.reconcile.network_watch import PROBES_WAIT_S
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.reconciler import Reconciler
 from wormcast.store.database import SwitchSpec
@@ -75,14 +75,15 @@ def test_mtus_are_looked_at_later_where_links_have_only_gone() -> None:
             asked: list[float] = []
             looks = Paced(lambda: None)
             looks.call = asked.append  # type: ignore[method-assign,assignment]
-            controller._mtu_looks = looks
-            controller._look_around()
+            controller.network._mtu_looks = looks
+            controller.network._look_around()
             assert asked[-1:] == [0.0], "a link has come"
             for link in network.links:
-                controller._network = replace(
-                    controller._network, links=frozenset({*network.links, replace(link, a_port=PortId(5))})
+                controller.network._network = replace(
+                    controller.network._network,
+                    links=frozenset({*network.links, replace(link, a_port=PortId(5))}),
                 )
-            controller._look_around()
+            controller.network._look_around()
             assert asked[-1] == LOOK_LATER_S, "a link has gone"
 
     asyncio.run(main())

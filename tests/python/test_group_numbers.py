@@ -38,11 +38,11 @@ def add_network(controller: Controller) -> None:
     take_for_up(controller, spec.id)
     for host in range(HOSTS):
         controller.declare_host(f"h{host}", 0, host, host)
-        controller.agent_registered(f"h{host}", host, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        controller.agent_events.agent_registered(f"h{host}", host, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
 
 
 async def planned(controller: Controller, group: int) -> None:
-    controller.notice()
+    controller.network.notice()
     await until(lambda: group in [g.id for g in known(controller)], 300.0)
 
 

@@ -204,13 +204,13 @@ def test_a_host_of_version_1_is_not_left_by_another_ones_leave() -> None:
 def test_packet_ins_are_shown_over_rest() -> None:
     async def main() -> None:
         async with running() as controller, rest(controller) as client:
-            controller.packet_received(SwitchId(1), PortId(4), v3((4, GROUP, 0)))
-            controller.packet_received(SwitchId(1), PortId(4), v3((4, GROUP, 0))[:40])
+            controller.switch_events.packet_received(SwitchId(1), PortId(4), v3((4, GROUP, 0)))
+            controller.switch_events.packet_received(SwitchId(1), PortId(4), v3((4, GROUP, 0))[:40])
             answer = (await client.get("igmp")).json()
             assert answer == {"members": [{"group": "239.1.2.3", "switch": 1, "port": 4}]}
             assert sum(controller.packets.igmp_rejected.values()) == 1
             assert 'wormcast_igmp_rejected_total{reason="' in (await client.get("metrics")).text
-            controller.packet_received(SwitchId(1), PortId(4), v2(0x17, GROUP))
+            controller.switch_events.packet_received(SwitchId(1), PortId(4), v2(0x17, GROUP))
             await asyncio.sleep(LAST_MEMBER_S + 0.1)
             assert (await client.get("igmp")).json() == {"members": []}
 
@@ -223,7 +223,7 @@ def test_a_port_that_wants_too_much_is_one_event(monkeypatch: pytest.MonkeyPatch
     async def main() -> None:
         async with running() as controller:
             for n in range(9):
-                controller.packet_received(
+                controller.switch_events.packet_received(
                     SwitchId(1), PortId(4), v2(0x16, ipaddress.IPv4Address(f"239.0.0.{n}"))
                 )
             told = [e.data for e in controller.events.history() if e.kind == "igmp_full"]

@@ -59,9 +59,11 @@ def with_controller(
             controller.monitor.restore_link(link)
         for host in network.hosts:
             controller.declare_host(f"n{host.id}", host.switch, host.port, host.id)
-            controller.agent_registered(f"n{host.id}", host.id, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
-            controller.statistics_received(host.id, [])
-        assert controller.topology() == network
+            controller.agent_events.agent_registered(
+                f"n{host.id}", host.id, b"\2\0\0\0\0\1", 1500, "test", Epoch(0)
+            )
+            controller.agent_events.statistics_received(host.id, [])
+        assert controller.network.topology() == network
         async with rest(controller) as client:
             for group in groups:
                 made = await client.post("groups", json=group)

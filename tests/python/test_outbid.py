@@ -35,14 +35,14 @@ class Slow:
 
 
 def register(controller: Controller, host: int, epoch: int) -> None:
-    controller.agent_registered(f"h{host}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(epoch))
+    controller.agent_events.agent_registered(f"h{host}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(epoch))
 
 
 async def check_numbers(client: AsyncClient, controller: Controller, least: int) -> None:
     """What agents are told comes after a plan of that number, and so does a sequencer that is chosen now."""
     reconciler = controller.reconciler
     await reconciler.settle()
-    told = reconciler.told(HostId(0))
+    told = controller.agent_plans.told.get(HostId(0))
     assert told is not None
     assert told.epoch > least
     (gathered,) = (g.gathered for g in told.plan.groups if g.name == "gathered")
@@ -50,7 +50,7 @@ async def check_numbers(client: AsyncClient, controller: Controller, least: int)
     assert gathered[0] >= least
     assert (await client.post("groups", json=ORDERED)).status_code == 201
     await reconciler.settle()
-    told = reconciler.told(HostId(0))
+    told = controller.agent_plans.told.get(HostId(0))
     assert told is not None
     (sequencer,) = (g.sequencer for g in told.plan.groups if g.name == "ordered")
     assert sequencer is not None
@@ -65,7 +65,7 @@ def test_numbers_go_on_after_those_of_an_agent(is_planning: bool, monkeypatch: p
         assert (await client.post("groups", json=GATHERED)).status_code == 201
         reconciler = controller.reconciler
         await reconciler.settle()
-        later = reconciler.epoch + AHEAD
+        later = controller.agent_plans.epoch + AHEAD
         if not is_planning:
             register(controller, 2, later)
             await check_numbers(client, controller, later)

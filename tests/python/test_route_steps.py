@@ -42,10 +42,10 @@ class Agents:
         """For ever."""
         while True:
             for host in HOSTS - self.silent:
-                told = self._controller.reconciler.told(host)
+                told = self._controller.agent_plans.told.get(host)
                 if told is not None and self._follows.get(host) is not told.plan:
                     self._follows[host] = told.plan
-                    self._controller.plan_applied(host, told.epoch, "")
+                    self._controller.agent_events.plan_applied(host, told.epoch, "")
                     self.history.append(dict(self._follows))
             await asyncio.sleep(0.01)
 
@@ -61,7 +61,7 @@ def with_agents(test: Test, state: Path | None = None, silent: Iterable[HostId] 
             answering = asyncio.create_task(agents.run())
             try:
                 await controller.reconciler.settle()
-                await until(lambda: controller.reconciler.steps.change is None)
+                await until(lambda: controller.agent_plans.steps.change is None)
                 agents.silent |= set(silent)
                 await test(controller, agents)
             finally:
@@ -82,12 +82,12 @@ def events_of(controller: Controller, number: int) -> list[str]:
 
 def on_bridge(controller: Controller) -> bool:
     """Whether agents are being told of the first of two steps."""
-    change = controller.reconciler.steps.change
+    change = controller.agent_plans.steps.change
     return change is not None and change.next_order is not None and change.step == 1
 
 
 async def is_done(controller: Controller) -> None:
-    await until(lambda: controller.reconciler.steps.change is None)
+    await until(lambda: controller.agent_plans.steps.change is None)
 
 
 def another_root(controller: Controller) -> SwitchId:
@@ -150,11 +150,11 @@ def test_an_agent_that_never_confirms_is_named_and_does_not_hold_up_the_others()
             assert {e.data["host"] for e in slow} == {mute}
             assert [e.kind for e in slow][:2] == ["agent_slow", "agent_left_behind"]
             # It is told the last routes, and is named until it has them.
-            told = controller.reconciler.told(mute)
+            told = controller.agent_plans.told.get(mute)
             assert told is not None
             assert told.plan is controller.reconciler.state.agents[mute]
             agents.silent.clear()
-            await until(lambda: not controller.reconciler.steps.behind)
+            await until(lambda: not controller.agent_plans.steps.behind)
             assert (await client.get("routing")).json()["left_behind_count"] == 0
         assert controller.events.history()[-1].kind in ("agent_caught_up", "change_done")
 
@@ -167,10 +167,10 @@ def test_an_agent_that_refuses_its_plan_has_not_confirmed_it() -> None:
         await asyncio.sleep(0.05)
         setting = asyncio.create_task(controller.put_routing(Routing("osud", another_root(controller))))
         await until(lambda: on_bridge(controller))
-        told = controller.reconciler.told(HostId(2))
+        told = controller.agent_plans.told.get(HostId(2))
         assert told is not None
-        controller.plan_applied(HostId(2), told.epoch, "the route to host 3 has byte 254")
-        change = controller.reconciler.steps.change
+        controller.agent_events.plan_applied(HostId(2), told.epoch, "the route to host 3 has byte 254")
+        change = controller.agent_plans.steps.change
         assert change is not None
         assert HostId(2) in change.waiting
         await setting
@@ -205,7 +205,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
         agents.silent = set(HOSTS)
         task = asyncio.create_task(controller.put_routing(Routing("osud", seen["root"])))
         await until(lambda: on_bridge(controller))
-        seen["epoch"] = controller.reconciler.epoch
+        seen["epoch"] = controller.agent_plans.epoch
         task.cancel()
 
     with_agents(first, state)
@@ -219,7 +219,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
         await until(lambda: roots(controller) == [seen["root"]])
         kinds = [event.kind for event in controller.events.history()]
         assert "change_drained" in kinds, "it took the bridge again"
-        assert controller.reconciler.epoch > seen["epoch"]
+        assert controller.agent_plans.epoch > seen["epoch"]
 
     with_agents(again, state)
     database = Database(state)
@@ -248,10 +248,10 @@ def test_an_agent_that_is_gone_is_not_waited_for() -> None:
         agents.silent.add(gone)
         record = controller.hosts.get(gone)
         assert record is not None
-        controller.agent_detached(gone)
+        controller.agent_events.agent_detached(gone)
         await controller.put_routing(Routing("osud", another_root(controller)))
         await is_done(controller)
-        steps = controller.reconciler.steps
+        steps = controller.agent_plans.steps
         assert not steps.behind.keys() - {gone}
         controller.forget_host(gone)
         assert not steps.behind
@@ -263,16 +263,16 @@ def test_an_agent_that_is_gone_is_not_waited_for() -> None:
 def test_an_answer_to_an_older_plan_is_no_confirmation() -> None:
     async def test(controller: Controller, agents: Agents) -> None:
         agents.silent = set(HOSTS)
-        old = controller.reconciler.told(HostId(1))
+        old = controller.agent_plans.told.get(HostId(1))
         assert old is not None
         task = asyncio.create_task(controller.put_routing(Routing("osud", another_root(controller))))
-        steps = controller.reconciler.steps
+        steps = controller.agent_plans.steps
         await until(lambda: steps.change is not None and steps.change.step == 1)
         assert steps.change is not None
-        told = controller.reconciler.told(HostId(1))
+        told = controller.agent_plans.told.get(HostId(1))
         assert told is not None
         if told.plan is not old.plan:
-            controller.plan_applied(HostId(1), Epoch(old.epoch), "")
+            controller.agent_events.plan_applied(HostId(1), Epoch(old.epoch), "")
             assert HostId(1) in steps.change.waiting
         agents.silent = set()
         await task

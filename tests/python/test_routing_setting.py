@@ -43,7 +43,7 @@ def add_network(controller: Controller, no_transit: frozenset[int] = frozenset()
         controller.monitor.restore_link(Link.between(*ends))
     for host in NETWORK["hosts"]:
         controller.declare_host(f"h{host['id']}", host["switch"], host["port"], host["id"])
-        controller.agent_registered(
+        controller.agent_events.agent_registered(
             f"h{host['id']}",
             host["id"],
             b"\2\0\0\0\0\1",
@@ -146,9 +146,9 @@ def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:
         assert {host for row in rows for host in row["in_transit"]} <= {1}
         # Its agent is gone: nobody re-injects any more.
         controller.hosts.records()[1].expected_until = 0.0
-        controller.agent_detached(controller.hosts.records()[1].id)
+        controller.agent_events.agent_detached(controller.hosts.records()[1].id)
         controller.hosts.records()[1].expected_until = 0.0
-        controller.notice()
+        controller.network.notice()
         await until(lambda: not any(row["re_injects"] for row in shown(controller)))
         await controller.reconciler.settle()
         rows = (await client.get("routes")).json()["routes"]
@@ -180,7 +180,7 @@ def test_who_is_busy_is_shown_and_routed_around_until_it_is_calm(monkeypatch: py
 
         def report(full: int) -> None:
             counters = [("transit.spilled", 0, full), ("drops.transit_full", 0, full // 2)]
-            controller.statistics_received(busy, counters)
+            controller.agent_events.statistics_received(busy, counters)
 
         before = await through()
         busy = HostId(min(before))
@@ -226,7 +226,7 @@ def test_a_root_that_is_away_is_named_and_replaced() -> None:
         controller.monitor.connect(spec.id, -100.0)
         controller.monitor.disconnect(spec.id, -100.0)
         controller.monitor.handle_timeout(controller.clock.now())
-        controller.notice()
+        controller.network.notice()
         await until(lambda: 8 not in controller.monitor.switches())
         await controller.reconciler.settle()
         said = (await client.get("routing")).json()
@@ -330,7 +330,7 @@ def test_how_often_routes_are_used_is_shown_with_the_routes() -> None:
             to, several = max(counts.items(), key=lambda item: item[1])
             assert several > 1
             used = {to: tuple(range(several)), next(h for h in counts if h != to): (1,) * 99}
-            controller.statistics_received(host, [], used)  # type: ignore[arg-type]
+            controller.agent_events.statistics_received(host, [], used)  # type: ignore[arg-type]
             async with rest(controller) as client:
                 rows = (await client.get(f"routes?src={host}")).json()["routes"]
                 assert [row.get("messages") for row in rows if row["dst"] == to] == list(range(several))
@@ -487,7 +487,7 @@ def report_uses(controller: Controller, host: HostId) -> int:
     for to, _, _ in told.routes:
         counts[to] = counts.get(to, 0) + 1
     used = {to: (1000 + host,) * several for to, several in counts.items()}
-    controller.statistics_received(host, [], used)  # type: ignore[arg-type]
+    controller.agent_events.statistics_received(host, [], used)  # type: ignore[arg-type]
     return 1000 + host
 
 
@@ -500,7 +500,7 @@ def test_how_often_routes_are_used_is_shown_of_all_hosts_and_who_does_not_say_it
         hosts = [record.id for record in controller.hosts.records()]
         often = {host: report_uses(controller, host) for host in hosts if host != silent}
         controller.hosts.records()[away].expected_until = 0.0
-        controller.agent_detached(away)
+        controller.agent_events.agent_detached(away)
         assert not controller.hosts.records()[away].attached
         for query, unknown in (("", [4, 7]), ("?dst=2", [4, 7]), ("?src=4", [4]), ("?src=3", None)):
             file = (await client.get(f"routes{query}")).json()
@@ -520,7 +520,7 @@ def test_how_often_routes_are_used_is_shown_of_all_hosts_and_who_does_not_say_it
                     in printed
                 )
         # It comes back, and has not said anything yet.
-        controller.agent_registered("h7", 7, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        controller.agent_events.agent_registered("h7", 7, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         assert (await client.get("routes?src=7")).json()["uses_unknown"] == [7]
         report_uses(controller, away)
         assert "uses_unknown" not in (await client.get("routes?src=7")).json()

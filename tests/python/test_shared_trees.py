@@ -36,7 +36,7 @@ def add_torus(controller: Controller) -> None:
             link = Link.between((SwitchId(at), PortId(port)), (SwitchId(to), PortId(port + 1)))
             controller.monitor.restore_link(link)
     for at in range(HOSTS):
-        controller.agent_registered(f"h{at}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
+        controller.agent_events.agent_registered(f"h{at}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
 
 
 def links_of(tree: dict[str, Any]) -> set[tuple[int, int, int]]:

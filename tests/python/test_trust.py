@@ -46,7 +46,7 @@ class Fabric:
         self.now = 0.0
         self.monitor, self.hosts, self.events = LinkMonitor(), HostRegistry(), EventLog()
         self.guard = Guard(on=guarded)
-        self.packets = PacketIns(KEY, self.monitor, self.hosts, lambda: self.guard, self.events, lambda: None)
+        self.packets = PacketIns(KEY, self.monitor, self.hosts, lambda: self.guard, self.events)
         for switch in (0, 1):
             self.monitor.add_switch(SwitchId(switch), 4, 0.0)
             self.monitor.connect(SwitchId(switch), 0.0)

@@ -34,7 +34,7 @@ async def probe(controller: Controller, cut: set[Link]) -> None:
             one, other = link.ends()
             controller.monitor.handle_probe(one, other)
             controller.monitor.handle_probe(other, one)
-        controller.notice()
+        controller.network.notice()
         await asyncio.sleep(0.1)
 
 
@@ -43,7 +43,7 @@ def make_ring(controller: Controller) -> None:
     for n in range(COUNT):
         controller.put_switches([SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8)])
         take_for_up(controller, SwitchId(n))
-        controller.ports_told(SwitchId(n), PortsTold())
+        controller.switch_events.ports_told(SwitchId(n), PortsTold())
     for link in links():
         controller.monitor.restore_link(link)
 
@@ -73,23 +73,23 @@ def test_a_link_that_comes_back_early_waits_for_older_worms(tmp_path: Path) -> N
             agents = []
             for n in range(COUNT):
                 frame = encode_announcement(Announcement(f"a{n}", b"\2\0\0\0\0\1", 100))
-                controller.packet_received(SwitchId(n), PortId(0), frame)
+                controller.switch_events.packet_received(SwitchId(n), PortId(0), frame)
                 agents.append(await stack.enter_async_context(attached(address, f"a{n}", host_id=n)))
             await until(lambda: all(a.plans and len(a.plans[-1].routes) == COUNT - 1 for a in agents))
             await until(lambda: route(agents[1], 2) == [7, 0])
             async with asyncio.timeout(600):
-                while controller.reconciler.steps.change is not None:
+                while controller.agent_plans.steps.change is not None:
                     await confirm(agents)
                     await asyncio.sleep(0.1)
 
             cut.add(LOST)
-            controller.ports_told(SwitchId(1), PortsTold(frozenset([PortId(7)])))
+            controller.switch_events.ports_told(SwitchId(1), PortsTold(frozenset([PortId(7)])))
             await until(lambda: route(agents[1], 2) == [6, 6, 6, 6, 0])
-            change = controller.reconciler.steps.change
+            change = controller.agent_plans.steps.change
             assert change is not None
             assert (change.method, change.steps) == ("repaired-order", 1)
 
-            controller.ports_told(SwitchId(1), PortsTold())
+            controller.switch_events.ports_told(SwitchId(1), PortsTold())
             plans = controller.reconciler.figures.plans
             cut.clear()
             await until(lambda: controller.reconciler.figures.plans > plans)

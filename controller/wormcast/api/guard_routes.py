@@ -81,7 +81,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
         """It holds with the guard off too. `/v1/guard` lists these ports."""
         controller.guard.set_port(*controller.find_port(switch, port), body.leads_to)
         controller.events.add("port_told", time.time(), switch=switch, port=port, leads_to=body.leads_to)
-        controller.notice()
+        controller.network.notice()
         return {"switch": switch, "port": port, "leads_to": body.leads_to}
 
 

@@ -102,7 +102,7 @@ def _add_network(page: _Page, controller: Controller) -> None:
         "mtu_problems",
         "gauge",
         "places where an MTU is too small for what hosts send",
-        [({}, len(controller.mtus.look(controller)))],
+        [({}, len(controller.network.mtu_problems()))],
     )
     page.add("links_up", "gauge", "links up", [({}, len(monitor.links()))])
     page.add("hosts", "gauge", "hosts by state", (({"state": s}, n) for s, n in states.items()))
@@ -150,7 +150,7 @@ def _add_network(page: _Page, controller: Controller) -> None:
 
 def _add_plans(page: _Page, controller: Controller) -> None:
     reconciler = controller.reconciler
-    page.add("plan_epoch", "gauge", "epoch of the agent plans", [({}, reconciler.epoch)])
+    page.add("plan_epoch", "gauge", "epoch of the agent plans", [({}, controller.agent_plans.epoch)])
     page.add("plans_total", "counter", "plans made", [({}, reconciler.figures.plans)])
     page.add("plan_failures_total", "counter", "plans that failed", [({}, reconciler.figures.failures)])
     page.add("plan_seconds_total", "counter", "time spent planning", [({}, reconciler.figures.seconds)])
@@ -158,7 +158,7 @@ def _add_plans(page: _Page, controller: Controller) -> None:
         "store_failures_total",
         "counter",
         "changes not written to the state file",
-        [({}, controller.store_failures + reconciler.figures.epochs_not_kept)],
+        [({}, controller.network.store_failures + controller.agent_plans.epochs_not_kept)],
     )
     page.add(
         "task_failures_total", "counter", "background tasks started again", [({}, controller.task_failures)]

@@ -27,7 +27,7 @@ FALLBACK = (
 
 def ask_network(controller: Controller) -> dict[str, Any]:
     """What is up, and which routes are in force there."""
-    return {"topology": controller.topology().to_json(), "routing": controller.routing.to_json()}
+    return {"topology": controller.network.topology().to_json(), "routing": controller.routing.to_json()}
 
 
 def ask_routes(controller: Controller, algorithm: str) -> dict[str, Any]:
@@ -40,9 +40,9 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
     state, algorithm = controller.reconciler.state, controller.routing.algorithm
     wanted, roots = controller.routing.root, list(state.roots)
     root = wanted if wanted in roots else next(iter(roots), None)
-    if not controller.topology().switches:
+    if not controller.network.topology().switches:
         return json.dumps({"algorithm": algorithm, "root": None, "routes": []}).encode()
-    network = controller.topology().to_json()
+    network = controller.network.topology().to_json()
     topology = json.dumps(network)
     file = await asyncio.to_thread(state.routes_file, topology, algorithm, root, src, dst)
     if file is None:
@@ -54,7 +54,7 @@ async def routes_in_force(controller: Controller, src: HostId | None, dst: HostI
     asked = sorted(state.agents) if src is None else [src] if src in state.agents else []
     uses: dict[int, Any] = {}
     for host in asked:
-        if (used := controller.route_uses(host)) is not None:
+        if (used := controller.agent_events.route_uses(host)) is not None:
             uses[host] = used
     fallback = runs_as(network, algorithm)
     unknown = [host for host in asked if host not in uses]
@@ -78,7 +78,7 @@ def _with_uses(
 
 async def verify_in_force(controller: Controller) -> bytes:
     """The verify file of all that agents may send by their plans, and of what switches copy."""
-    topology = controller.topology().to_json()
+    topology = controller.network.topology().to_json()
     if not topology["switches"]:
         alone = controller.artifacts.holds_unicast_alone
         branching = Switching().branching if alone else controller.switching.switching.branching
@@ -106,11 +106,11 @@ def ask_group_file(controller: Controller, group: Group, source: HostId | None) 
             422, f"host {sender} does not take part in group {group.id}", value=sender, choices=members
         )
     return {
-        "topology": controller.topology().to_json(),
+        "topology": controller.network.topology().to_json(),
         "about": {
             "id": group.id,
             "name": group.name,
-            "epoch": controller.reconciler.epoch,
+            "epoch": controller.agent_plans.epoch,
             **({"fallback": FALLBACK} if is_without_number(controller, group) else {}),
         },
         "request": (group_request(controller, group, sender, members), tree_root(controller, group)),

@@ -28,7 +28,7 @@ REFUSED_SHOWN = 32
 
 def show_topology(controller: Controller) -> dict[str, Any]:
     """The topology file, with names and states of hosts added."""
-    value = controller.topology().to_json()
+    value = controller.network.topology().to_json()
     now = controller.clock.now()
     for host in value["hosts"]:
         record = controller.hosts.get(host["id"])
@@ -97,7 +97,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "mac": record.mac.hex(":") if record.mac else None,
         "mtu": record.mtu_bytes or None,
         "version": record.version or None,
-        "plan_epoch": controller.followed_epoch(record.id),
+        "plan_epoch": controller.agent_events.followed_epoch(record.id),
         "plan_error": (status.error or None) if status is not None else None,
         "groups": {
             "planned": controller.reconciler.groups_planned(record.id),
@@ -121,7 +121,6 @@ def show_route_uses(controller: Controller, host: HostId) -> list[dict[str, Any]
 
 def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     """One group: what was asked for and who takes part."""
-    reconciler = controller.reconciler
     numbers = _numbers(controller, group)
     reasons = _reasons(controller, group)
     now = controller.clock.now()
@@ -138,7 +137,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
                 "takes_part": member not in reasons,
                 "reason": reasons.get(member),
                 "away_since": iso_time(record.away_since) if record else None,
-                "plan_epoch": controller.followed_epoch(member),
+                "plan_epoch": controller.agent_events.followed_epoch(member),
                 "planned": planned is not None,
                 "installed": status is not None and planned is not None and status.has_installed(planned),
                 "refused": None if status is None else status.refusal(group),
@@ -163,7 +162,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         "sink": group.sink,
         "gather": group.gather,
         "gathered": _show_gathered(controller, group) if group.gather else None,
-        "epoch": reconciler.epoch,
+        "epoch": controller.agent_plans.epoch,
         "root": tree_root(controller, group),
         "number": table_number(controller, group),
         "fallback": FALLBACK if is_without_number(controller, group) else None,
@@ -274,8 +273,8 @@ def show_routing(controller: Controller) -> dict[str, Any]:
         "roots": list(state.roots),
         "root_away": wanted.root is not None and wanted.root not in state.roots,
         "lengthened_pairs": state.lengthened,
-        "runs_as": runs_as(controller.topology().to_json(), wanted.algorithm),
-        **controller.reconciler.steps.to_json(),
+        "runs_as": runs_as(controller.network.topology().to_json(), wanted.algorithm),
+        **controller.agent_plans.steps.to_json(),
     }
 
 
@@ -285,7 +284,7 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
     hosts = controller.hosts.records()
     return {
         "version": version,
-        "epoch": controller.reconciler.epoch,
+        "epoch": controller.agent_plans.epoch,
         "algorithm": controller.routing.algorithm,
         "routing": show_routing(controller),
         "switches": len(controller.sessions),
@@ -297,8 +296,8 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "class_d_mode": controller.groups.class_d.mode,
         "plan_error": controller.reconciler.figures.last_error or None,
         "state_problem": controller.state_problem(),
-        "mtu_problems": controller.mtus.look(controller),
-        "late": controller.lateness.to_json(time.monotonic()),
+        "mtu_problems": controller.network.mtu_problems(),
+        "late": controller.network.lateness.to_json(time.monotonic()),
         "waiting_for": list(controller.reconciler.waiting_for()),
         "task_failures": controller.task_failures,
     }

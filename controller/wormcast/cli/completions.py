@@ -9,15 +9,14 @@ SHELLS = ["bash", "zsh", "fish"]
 
 
 @click.command()
+@click.pass_context
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.option("--json", "as_json", is_flag=True, help="Print refusals as JSON.")
-def completions(shell: str, as_json: bool) -> None:  # noqa: ARG001
+def completions(context: click.Context, shell: str, as_json: bool) -> None:  # noqa: ARG001
     """Print completions for SHELL.
 
     For example: wormcast completions bash > /etc/bash_completion.d/wormcast
     """
-    from wormcast.cli.main import main
-
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(main, {}, "wormcast", "_WORMCAST_COMPLETE").source())
+    click.echo(found(context.find_root().command, {}, "wormcast", "_WORMCAST_COMPLETE").source())

@@ -114,15 +114,13 @@ def command_on_host(context: click.Context, incomplete: str) -> list[CompletionI
         return offered or [CompletionItem(incomplete, type="file")]
     if given[0] != OURS:
         return [CompletionItem(incomplete, type="file")]
-    from wormcast.cli.main import main
-
     if (found := _meant(context)) is not None:
         first_pid, state = found
         root = f"/proc/{first_pid}/root"
         os.environ[API_ENVIRONMENT] = f"unix:{root}{state['api'].removeprefix('unix:')}"
         if (own := state["sockets"].get(context.params.get("host"))) is not None:
             os.environ["WORMCAST_SOCKET"] = f"{root}{own}"
-    return ShellComplete(main, {}, OURS, "").get_completions(given[1:], incomplete)
+    return ShellComplete(context.find_root().command, {}, OURS, "").get_completions(given[1:], incomplete)
 
 
 class OnHost(click.Command):

@@ -182,7 +182,14 @@ def read_routes(foreign: Foreign, source: Source, api: str | None) -> tuple[Rout
         from wormcast.cli.switch_tables import read_switch_tables
 
         network = planned(lambda: routing.read(topology, allow_split=True))
-        value = read_switch_tables(foreign, network)
+        value = read_switch_tables(
+            foreign.p4runtime,
+            network,
+            foreign.device_id,
+            table=foreign.table,
+            key=foreign.key,
+            port_parameter=foreign.port_parameter,
+        )
         text = routing.to_text(value)
         if foreign.save_tables is not None:
             write_text(text, foreign.save_tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import finsy
 
@@ -27,21 +27,23 @@ from wormcast.p4rt.read_entities import read_entities
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.switch_address import check_address
 
-if TYPE_CHECKING:
-    from wormcast.cli.foreign import Foreign
-
 READ_SECONDS_MAX = 60.0
 """For all switches together."""
 PORT_PARAMETER = "port"
 
 
-def read_switch_tables(foreign: Foreign, topology: Json) -> Json:
-    """Reads every switch that the option names. Raises `Refusal`."""
-    assert foreign.p4runtime is not None
-    places = places_of(foreign.p4runtime, foreign.device_id, topology)
-    wanted = None
-    if foreign.table is not None:
-        wanted = Wanted(foreign.table, foreign.key, foreign.port_parameter or PORT_PARAMETER)
+def read_switch_tables(
+    p4runtime: str,
+    topology: Json,
+    device_id: int | None = None,
+    *,
+    table: str | None = None,
+    key: str | None = None,
+    port_parameter: str | None = None,
+) -> Json:
+    """Reads every switch that the options name. Raises `Refusal`."""
+    places = places_of(p4runtime, device_id, topology)
+    wanted = None if table is None else Wanted(table, key, port_parameter or PORT_PARAMETER)
     read = asyncio.run(_read_all(places, wanted.table if wanted else GROUPS_TABLE, topology))
     if wanted is None:
         both = {name: own_rows(entities) for name, entities in read.items()}

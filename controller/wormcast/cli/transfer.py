@@ -6,6 +6,7 @@ What sends and receives is imported in the functions, because rich is slow to lo
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +16,7 @@ from wormcast_planner import HOST_ID_MAX
 
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal, explain_os
+from wormcast.cli.rest import API_ENVIRONMENT, Client, Refused, Unavailable
 from wormcast.client import (
     SOCKET_VARIABLE,
     Agent,
@@ -30,6 +32,8 @@ from wormcast.exits import Exit
 
 SECONDS_MAX = 86_400 * 365
 """Of a time limit."""
+ASK_TIMEOUT_S = 1.0
+"""`status` is about the agent: what a controller has to say goes without saying after so long."""
 CODES: dict[type[Exception], tuple[str, Exit]] = {
     AgentUnavailableError: ("unavailable", Exit.UNAVAILABLE),
     AgentGoneError: ("agent-gone", Exit.UNAVAILABLE),
@@ -212,7 +216,6 @@ def status(socket: Path | None, as_json: bool) -> None:
 
     Where $WORMCAST_API says which controller the fabric has, links that carry too little are named too.
     """
-    from wormcast.cli import nearby
     from wormcast.cli.agent_status import print_status
 
     try:
@@ -223,7 +226,19 @@ def status(socket: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(value, indent=2))
     else:
-        print_status(value, nearby.mtu_problems())
+        print_status(value, mtu_problems())
+
+
+def mtu_problems() -> list[str]:
+    """Links that carry too little, as the controller of the environment names them; nothing if it does not answer."""
+    address = os.environ.get(API_ENVIRONMENT)
+    if not address:
+        return []
+    try:
+        found = Client(address, timeout_s=ASK_TIMEOUT_S).get("/status").get("mtu_problems", [])
+    except (Refused, Unavailable, AttributeError):
+        return []
+    return [str(problem) for problem in found]
 
 
 def parse_group(text: str) -> int | str:

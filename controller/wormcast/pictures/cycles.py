@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wormcast_planner import RoutingError
 
 from wormcast.pictures.geometry import Curve, Point, bowed, line
 from wormcast.pictures.overlay import LegendEntry
 from wormcast.pictures.scene import Disc, Label, Scene, Stroke, text_width
+from wormcast.pictures.sketch import Sketch
 from wormcast.routing.ring import Hop, hops_of
 from wormcast.routing.verdicts import waits
-
-if TYPE_CHECKING:
-    from wormcast.pictures.drawing import Sketch
 
 CYCLE_COLOUR = "#c0202f"
 NODE, NODE_TEXT = "#3b6ea5", "#ffffff"

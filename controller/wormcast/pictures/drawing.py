@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from wormcast_planner import RoutingError
@@ -16,6 +15,7 @@ from wormcast.pictures.hosts import HOST_DISTANCE_MAX, HOST_RADIUS, HOSTS_DRAWN_
 from wormcast.pictures.layout import Layout, place
 from wormcast.pictures.overlay import draw_group, draw_routes
 from wormcast.pictures.scene import Disc, Label, Scene, Stroke, text_width
+from wormcast.pictures.sketch import Sketch
 from wormcast.routing.routes import spanning_tree
 
 SWITCH_RADIUS = 16.0
@@ -28,29 +28,6 @@ PORTS_SHOWN_MAX = 40
 BENDS = (0.0, 0.1, -0.1, 0.18, -0.18, 0.28, -0.28, 0.4, -0.4)
 CLEARANCE = SWITCH_RADIUS + 4
 CELL = 120.0
-
-
-@dataclass
-class Sketch:
-    """A topology with places for everything in it."""
-
-    topology: Mapping[str, Any]
-    layout: Layout
-    curves: list[Curve]
-    """Of the links, from `a` to `b`."""
-    hosts: dict[int, Point]
-    """Hosts of one badge share its place."""
-    badges: dict[int, list[int]]
-    """Hosts of the switches that have too many to draw."""
-
-    def curve_from(self, switch: int, port: int) -> tuple[Curve, int] | None:
-        """The curve of the link at a port, away from it, and the switch it leads to."""
-        for link, curve in zip(self.topology["links"], self.curves, strict=True):
-            if (link["a"], link["a_port"]) == (switch, port):
-                return curve, link["b"]
-            if (link["b"], link["b_port"]) == (switch, port):
-                return curve.reversed(), link["a"]
-        return None
 
 
 def draw(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wormcast.pictures.geometry import Curve, Point, bowed, line
 from wormcast.pictures.scene import Disc, Label, Scene, Stroke
-
-if TYPE_CHECKING:
-    from wormcast.pictures.drawing import Sketch
+from wormcast.pictures.sketch import Sketch
 
 ROUTE_COLOURS = ("#d1492e", "#2e8b57", "#8b4fb0", "#c98a14", "#1687a7", "#a8326d")
 GROUP_COLOUR = "#d1492e"

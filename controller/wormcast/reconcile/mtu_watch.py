@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from wormcast.counters.kernel import read_mtus
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import PortRef, Topology
 from wormcast.p4rt.port_states import PortsTold
+from wormcast.reconcile.discovered import Discovered
 from wormcast.reconcile.events import EventLog
-
-if TYPE_CHECKING:
-    from wormcast.reconcile.controller import Controller
+from wormcast.store.database import SwitchSpec
 
 LOG = logging.getLogger("wormcast.reconcile")
 
@@ -62,28 +60,21 @@ class MtuWatch:
         self._look_at = now + LOOK_INTERVAL_S
         return True
 
-    def look(self, controller: Controller) -> list[str]:
+    def look(self, switches: Collection[SwitchSpec], discovered: Discovered, now: float) -> list[str]:
         """Compares the hosts' MTUs with those of the ports, as they are now; what links do not carry."""
-        interfaces = {
-            (switch, PortId(port)): name
-            for switch, session in controller.sessions.items()
-            for port, name in session.spec.interfaces
-        }
+        interfaces = {(spec.id, PortId(port)): name for spec in switches for port, name in spec.interfaces}
         self._silent_interfaces = any(switch not in self._tell for switch, _ in interfaces)
         mtus = read_mtus(set(interfaces.values()))
         for (switch, port), name in interfaces.items():
             if name in mtus:
                 self._ports.setdefault(switch, {})[port] = mtus[name]
         ports = {
-            (switch, port): mtu
-            for switch, known in self._ports.items()
-            if switch in controller.sessions
-            for port, mtu in known.items()
+            (spec.id, port): mtu for spec in switches for port, mtu in self._ports.get(spec.id, {}).items()
         }
-        hosts = {r.id: r.mtu_bytes for r in controller.hosts.records() if r.mtu_bytes}
-        up = controller.topology()
+        hosts = {r.id: r.mtu_bytes for r in discovered.hosts.records() if r.mtu_bytes}
+        up = discovered.topology(now)
         # What is suspected to be away for a moment is planned with.
-        known = controller.discovered.known_topology(up, controller.clock.now())
+        known = discovered.known_topology(up, now)
         self.narrow = Links(known, ports, hosts).narrow()
         found = Links(up, ports, hosts).problems()
         for problem in found:

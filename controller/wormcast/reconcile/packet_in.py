@@ -36,16 +36,15 @@ class PacketIns:
         hosts: HostRegistry,
         guard: Callable[[], Guard],
         events: EventLog,
-        notice: Callable[[], None],
     ) -> None:
-        """`key` signs probes. `guard`: as the operator asks for it. `notice` is called when the network has changed."""
+        """`key` signs probes. `guard`: as the operator asks for it."""
         self.probes = ProbeBook(key)
         self.igmp = IgmpMembers()
         self.rates = PortRates()
         self.lldp_rejected: Counter[str] = Counter()
         self.igmp_rejected: Counter[str] = Counter()
         self._monitor, self._hosts, self._guard = monitor, hosts, guard
-        self._events, self._notice = events, notice
+        self._events = events
         self.episodes = Episodes()
         """What was told lately of what is not believed."""
         self._igmp_look_at = float("-inf")
@@ -69,26 +68,26 @@ class PacketIns:
         self.igmp.expire(now)
         return self.igmp.poll_queries(now)
 
-    def receive(self, place: PortRef, frame: bytes, now: float) -> None:
-        """A frame came in at a port."""
+    def receive(self, place: PortRef, frame: bytes, now: float) -> bool:
+        """A frame came in at a port; whether the network may be another one now."""
         if not self.rates.allows(place, now):
             flood = self.rates.flood(place)
             if flood is not None and flood.dropped == 1:
                 self._tell("packet_flood", place, per_s_max=round(RATE_PER_S))
-            return
+            return False
         if frame[12:14] == IPV4_ETHERTYPE.to_bytes(2, "big"):
             self._take_igmp(place, frame, now)
-            return
+            return False
         try:
             message = decode(frame, self.probes.key)
             if isinstance(message, Probe):
-                self._take_probe(message, place, now)
-            elif self._leads_to_switch(place):
+                return self._take_probe(message, place, now)
+            if self._leads_to_switch(place):
                 raise LldpError("host on a link")
-            else:
-                self._take_announcement(message, place, now)
+            return self._take_announcement(message, place, now)
         except LldpError as error:
             self.lldp_rejected[str(error)] += 1
+            return False
 
     def _take_igmp(self, place: PortRef, frame: bytes, now: float) -> None:
         try:
@@ -99,8 +98,8 @@ class PacketIns:
             if self.episodes.is_news(("igmp_full", place), now):
                 self._tell("igmp_full", place, addresses_max=full.bound)
 
-    def _take_probe(self, probe: Probe, place: PortRef, now: float) -> None:
-        """Raises `LldpError`."""
+    def _take_probe(self, probe: Probe, place: PortRef, now: float) -> bool:
+        """Whether there is another link now. Raises `LldpError`."""
         sent = (probe.switch, probe.port)
         known = self._monitor.far(sent) == place
         try:
@@ -113,14 +112,13 @@ class PacketIns:
         if echo_port(probe.port):
             if place[0] == probe.switch:
                 self._monitor.handle_echo(sent)
-            return
+            return False
         if sent != place and (why := self._why_no_link(sent, place, known, now)):
             self._tell_refused(sent, place, why, now)
             raise LldpError("probe of a port with a host")
         links = self._monitor.links()
         self._monitor.handle_probe(sent, place)
-        if self._monitor.links() != links:
-            self._notice()
+        return self._monitor.links() != links
 
     def _why_no_link(self, sent: PortRef, place: PortRef, known: bool, now: float) -> str:
         """Why two ports are not taken for a link, although a probe has come from one to the other."""
@@ -142,7 +140,8 @@ class PacketIns:
     def _leads_to_switch(self, place: PortRef) -> bool:
         return self._monitor.leads_to_switch(place) or self._guard().ports.get(place) == LEADS_TO_LINK
 
-    def _take_announcement(self, message: Announcement, place: PortRef, now: float) -> None:
+    def _take_announcement(self, message: Announcement, place: PortRef, now: float) -> bool:
+        """Whether the host is at another place now, or in another state."""
         record = self._hosts.named(message.name)
         before = None if record is None else (record.place, self._hosts.state(record, now))
         why = self._hosts.announce(
@@ -170,8 +169,7 @@ class PacketIns:
                 **at,
                 reason=why,
             )
-        if record is not None and before != (record.place, self._hosts.state(record, now)):
-            self._notice()
+        return record is not None and before != (record.place, self._hosts.state(record, now))
 
     def _tell_refused(self, sent: PortRef, place: PortRef, why: str, now: float) -> None:
         """A probe makes no link."""

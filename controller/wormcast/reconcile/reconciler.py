@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 import time
@@ -22,11 +21,10 @@ from wormcast_planner import (
     complete_costs,
 )
 
-from wormcast.directory.convert import Told
 from wormcast.directory.server import AgentDirectory
 from wormcast.network.groups import Group
 from wormcast.network.guard import Guard
-from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
+from wormcast.network.ids import GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.switching import WORMHOLE, Switching
 from wormcast.network.topology import PortRef, Topology
@@ -34,11 +32,12 @@ from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.session import SwitchSession
 from wormcast.p4rt.tables import Stage
+from wormcast.reconcile.agent_plans import AgentPlans
 from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.bring_out import BringOut, Part, Waits
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.gather_epochs import GatherEpochs
-from wormcast.reconcile.route_steps import RouteSteps
+from wormcast.reconcile.wanted import Wanted
 from wormcast.store.database import Database, StoreError
 from wormcast.wire import TOFINO_MAX_ROUTE
 
@@ -105,7 +104,6 @@ class PlanFigures:
     plans: int = 0
     failures: int = 0
     seconds: float = 0.0
-    epochs_not_kept: int = 0
     orders_not_kept: int = 0
     last_error: str = ""
 
@@ -116,15 +114,22 @@ class Reconciler:
     def __init__(
         self,
         look: Callable[[], View],
+        keep: Callable[[], None],
         database: Database,
         sessions: Mapping[SwitchId, SwitchSession],
         directory: AgentDirectory,
         events: EventLog,
+        wanted: Wanted,
+        agent_plans: AgentPlans,
         on_switched: Callable[[Switching, bool], bool],
     ) -> None:
-        """`on_switched`: all switches do this, and agents send no trains if they are not to; whether another plan
-        follows."""
+        """`keep`: writes to the state file what the last look has found; called when its plan is made, before anybody is
+        told of it. `on_switched`: all switches do this, and agents send no trains if they are not to; whether another
+        plan follows."""
         self._look = look
+        self._keep = keep
+        self._wanted = wanted
+        self._agent_plans = agent_plans
         self._on_switched = on_switched
         self._no_trains_since: float | None = None
         """Since when plans have agents send no trains."""
@@ -135,39 +140,28 @@ class Reconciler:
         self._sessions = sessions
         self._directory = directory
         self._events = events
-        self._changed = asyncio.Event()
-        self._asked = asyncio.Event()
-        """A request waits: the debounce is over."""
         self._view: View | None = None
         self._failed: View | None = None
         self._retry_at = 0.0
         self._retry_pause_s = RETRY_FIRST_S
         self._reported: frozenset[str] = frozenset()
         """Failures that have been told."""
-        self._waiting: list[asyncio.Future[None]] = []
-        """Requests whose plan is not made yet."""
         self._covered: list[asyncio.Future[None]] = []
         """Requests whose plan is made and not out yet."""
         self._stale = False
         """Links that were held back may be used: a new plan has to be made of what is known."""
-        self._again = False
-        """A switch came or has to be tried again: what is planned has to be brought out once more."""
         self._waits = Waits(self._note_slow)
         self._planning = asyncio.Lock()
         """A plan is being made, or the order of switches changes: not both at once. Only who has it uses the planner,
         which plans in another thread."""
-        self._bid: Epoch | None = None
-        """The planner is to go on after this epoch, before its next plan."""
         self._watching: asyncio.Task[None] | None = None
-        self.steps = RouteSteps(events)
+        self._steps = agent_plans.steps
         self._order = database.route_order() or ""
         if self._order:
             self._restore_order()
         self._outgoing: asyncio.Task[None] | None = None
-        self._told: dict[HostId, Told] = {}
-        self.epoch, self._digest = database.agent_plan()
-        self._planner.set_reign(self.epoch)
-        self._gather_epochs = GatherEpochs(database, self._planner, self.epoch)
+        self._planner.set_reign(agent_plans.epoch)
+        self._gather_epochs = GatherEpochs(database, self._planner, agent_plans.epoch)
         self.state = FabricState()
         self.figures = PlanFigures()
 
@@ -185,30 +179,15 @@ class Reconciler:
             self._planner.set_tree_route_max(TOFINO_MAX_ROUTE)
         self._unicast_alone = artifacts.holds_unicast_alone
 
-    def outbid(self, epoch: Epoch) -> None:
-        """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
-        if epoch > self.epoch:
-            LOG.warning(
-                "an agent follows epoch %d, ours is %d; continuing after the agent's", epoch, self.epoch
-            )
-            self.epoch, self._digest, self._view = epoch, "", None
-            self._bid = epoch  # not at once: the planner may be planning
-            self._told = {}
-            self.notice()
-
     @property
     def view(self) -> View | None:
-        """What the plan in force was made from; None before the first."""
-        return self._view
+        """What the plan in force was made from; None before the first, and when none is in force any more."""
+        return None if self._agent_plans.is_outbid else self._view
 
     @property
     def order(self) -> str:
         """The order of switches in force, as the planner writes it; empty before the first plan."""
         return self._order
-
-    def told(self, host: HostId) -> Told | None:
-        """What an agent is to follow; None before it was planned."""
-        return self._told.get(host)
 
     def shortfalls(self, group: GroupId) -> Mapping[HostId, str]:
         """Why members of a group do not take part, in the plan in force."""
@@ -229,41 +208,20 @@ class Reconciler:
         now = time.monotonic()
         return {switch: now - since for switch, since in sorted(self._waits.since.items())}
 
-    def answered(self, host: HostId, epoch: Epoch) -> None:
-        """An agent follows a plan."""
-        told = self._told.get(host)
-        self.steps.answered(host, epoch, None if told is None else told.epoch)
-
     def is_quiet(self) -> bool:
         """Whether no change is to be planned or under way."""
-        return self.steps.change is None and not self._changed.is_set() and not self._planning.locked()
-
-    def notice(self) -> None:
-        """Something may have changed."""
-        self._changed.set()
-
-    def bring_out_again(self) -> None:
-        """A switch is there again, or what it refused may be tried again."""
-        self._again = True
-        self._changed.set()
+        return self._steps.change is None and not self._wanted.is_any and not self._planning.locked()
 
     async def settle(self) -> None:
         """Waits until all that was noticed so far is planned and brought out, at most `SETTLE_TIMEOUT_S`."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(done)
-        self._asked.set()
-        self.notice()
-        await asyncio.wait({done}, timeout=SETTLE_TIMEOUT_S)
+        await asyncio.wait({self._wanted.ask()}, timeout=SETTLE_TIMEOUT_S)
 
     async def run(self) -> None:
         """Plans for ever."""
         rest_until = 0.0
         while True:
-            await self._changed.wait()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), max(DEBOUNCE_S, rest_until - time.monotonic()))
-            self._changed.clear()
-            self._asked.clear()
+            await self._wanted.wait()
+            await self._wanted.put_off(max(DEBOUNCE_S, rest_until - time.monotonic()))
             began = time.monotonic()
             try:
                 await self.replan()
@@ -281,15 +239,16 @@ class Reconciler:
         Returns when all is done, or is held up.
         """
         view = self._look()
-        self._covered += self._waiting
-        self._waiting = []
-        if (view != self._view or self._stale) and not self._must_wait(view):
+        self._covered += self._wanted.take_waiting()
+        if (view != self.view or self._stale) and not self._must_wait(view):
             await self._plan(view)
-        elif not self._again:
-            if self._outgoing is None or self._outgoing.done():
-                self._release()
-            return
-        self._again = False
+        else:
+            self._keep()  # no plan follows from it
+            if not self._wanted.is_again:
+                if self._outgoing is None or self._outgoing.done():
+                    self._release()
+                return
+        self._wanted.take_again()
         await self._bring_out()
 
     def _must_wait(self, view: View) -> bool:
@@ -303,12 +262,15 @@ class Reconciler:
             except Exception as error:
                 self._note_failed(view, error)
                 return
+            finally:
+                self._keep()
             self._failed, self._retry_pause_s, self._stale = None, RETRY_FIRST_S, False
             self.figures.plans += 1
             self.figures.seconds += time.perf_counter() - began
             self._report(state.failures)
-            before = self._view
+            before = self.view
             self._view, self.state = view, state
+            self._agent_plans.groups = view.by_id
             if view.trains:
                 self._no_trains_since = None
             elif self._no_trains_since is None:
@@ -316,7 +278,7 @@ class Reconciler:
             self._desire(state)
             await self._permit(before, view)
             self._keep_order(state.order)
-            self.steps.plan(state)
+            self._steps.plan(state)
             if state.bridge is None:
                 await self._tell(state, state.agents, state.digest)
             else:
@@ -326,15 +288,15 @@ class Reconciler:
         """A plan whose numbers are later than all that agents have told. One that was outbid meanwhile is not told:
         agents may know its numbers by another meaning."""
         while True:
-            if self._bid is not None:
-                self._planner.set_reign(self._bid)
-                self._gather_epochs.outbid(self._bid)
-                self._bid = None
+            if (bid := self._agent_plans.take_bid()) is not None:
+                self._view = None
+                self._planner.set_reign(bid)
+                self._gather_epochs.outbid(bid)
             if any(group.gather for group in view.groups):
                 self._gather_epochs.allow()
             # Beside the event loop: on large fabrics it takes longer than a probe may wait.
             state = await asyncio.to_thread(self._make, view)
-            if self._bid is None:
+            if not self._agent_plans.is_outbid:
                 return state
             self._desire(state)  # the next one says what is other than in this one
 
@@ -353,25 +315,22 @@ class Reconciler:
 
     async def _tell(self, state: FabricState, plans: dict[HostId, AgentPlan], digest: str) -> None:
         """Makes these the plans that agents are to follow, unless they are outbid: then others come."""
-        if self._bid is not None:
+        if self._agent_plans.is_outbid:
             return
-        if digest != self._digest:
-            self.epoch, self._digest = self._database.next_epoch(self.epoch), digest
-            self._keep_epoch(digest)
+        if self._agent_plans.begin(digest):
             self._tell_plan(state)
         await self._renew(plans)
-        live = frozenset[HostId]() if self._view is None else self._view.live
-        self.steps.begin_step({host: told.epoch for host, told in self._told.items()}, live)
+        self._steps.begin_step(self._agent_plans.epochs(self._agent_plans.told), self._live())
 
     async def _cross(self, state: FabricState) -> None:
         """Changes the order of switches, when no worm keeps to the old one alone any more."""
-        await self.steps.confirmed()
-        await self.steps.drained(state.crossed_max)
+        await self._steps.confirmed()
+        await self._steps.drained(state.crossed_max)
         async with self._planning:
             self._planner.settle()
             # Before any agent is told of what keeps to the new order alone: a restart goes on from there.
             self._keep_order(state.next_order or state.order)
-            self.steps.crossed()
+            self._steps.crossed()
             await self._tell(state, state.agents, state.digest)
 
     def _make(self, view: View) -> FabricState:
@@ -404,7 +363,7 @@ class Reconciler:
         pause_s = self._retry_pause_s
         self._failed, self._retry_at = view, time.monotonic() + pause_s
         self._retry_pause_s = min(2 * pause_s, RETRY_MAX_S)
-        asyncio.get_running_loop().call_later(pause_s, self.notice)
+        asyncio.get_running_loop().call_later(pause_s, self._wanted.notice)
         self._report([f"planning failed, the plan before stays in force: {error}"])
 
     def _report(self, failures: list[str]) -> None:
@@ -421,7 +380,7 @@ class Reconciler:
         self._events.add(
             "plan",
             time.time(),
-            epoch=self.epoch,
+            epoch=self._agent_plans.epoch,
             switches=len(state.switches),
             agents=len(state.agents),
             shortfalls=[
@@ -434,7 +393,7 @@ class Reconciler:
 
     async def _renew(self, plans: dict[HostId, AgentPlan]) -> None:
         """Makes these what agents are to follow; those whose routes alone are other are told at once."""
-        before, encoder = self._told, self._directory.encoder
+        before, encoder = self._agent_plans.told, self._directory.encoder
         new = [p for h, p in plans.items() if (told := before.get(h)) is None or told.plan is not p]
         changed: list[AgentGroup] = []
         for_routes: list[HostId] = []
@@ -446,11 +405,10 @@ class Reconciler:
                 for_routes.append(plan.host)
         if changed:
             await asyncio.to_thread(encoder.prepare, changed)
-        if self._bid is not None:
+        if self._agent_plans.is_outbid:
             return  # meanwhile
-        self._told = {host: told for host, told in before.items() if host in plans}
-        self._told |= {plan.host: Told(plan, self.epoch) for plan in new}
-        self._directory.withdraw(self._told)
+        self._agent_plans.put(plans, new)
+        self._directory.withdraw(self._agent_plans.told)
         # Routes need nothing of switches: they are out at once, unless groups have changed with them.
         self._publish(for_routes)
 
@@ -458,16 +416,18 @@ class Reconciler:
         if self._outgoing is not None and not self._outgoing.done():
             self._outgoing.cancel()
             await asyncio.wait({self._outgoing})
-        view = self._view
+        view = self.view
         parts = [] if view is None else view.parts(self.state.parts)
         state, between = self.state, None
         if state.bridge is not None:
             if state.next_order == self._order:
                 await self._tell(state, state.agents, state.digest)  # it may have been cut short
             else:
-                self._publish(self._told)
+                self._publish(self._agent_plans.told)
                 between = functools.partial(self._cross, state)
-        bringing = BringOut(self._sessions, parts, self._publish, self._told, self._waits, between)
+        bringing = BringOut(
+            self._sessions, parts, self._publish, self._agent_plans.told, self._waits, between
+        )
         self._outgoing = asyncio.create_task(bringing.run(), name="bring-out")
         self._outgoing.add_done_callback(self._note_brought_out)
         if between is None:
@@ -480,7 +440,7 @@ class Reconciler:
         if (error := task.exception()) is not None:
             LOG.error("a plan could not be installed", exc_info=error)
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
-            asyncio.get_running_loop().call_later(RETRY_FIRST_S, self.bring_out_again)
+            asyncio.get_running_loop().call_later(RETRY_FIRST_S, self._wanted.bring_out_again)
             return
         self._watch(is_out=True)
         self._release()
@@ -493,8 +453,8 @@ class Reconciler:
 
     async def _follow(self, state: FabricState, is_out: bool) -> None:
         """Names agents that are slow to confirm, and says when older worms have left."""
-        await self.steps.confirmed()
-        if is_out and (view := self._view) is not None:
+        await self._steps.confirmed()
+        if is_out and (view := self.view) is not None:
             await self._switch(view, state)
         revocable = [
             (session, wanted)
@@ -502,31 +462,30 @@ class Reconciler:
             if is_out and (session := self._sessions.get(switch)) is not None and session.tables.revocable
         ]
         if revocable:
-            live = frozenset[HostId]() if self._view is None else self._view.live
-            told = {host: told.epoch for host, told in self._told.items() if host in live}
-            await self.steps.followed(told, state.crossed_max)
+            told = self._agent_plans.epochs(self._live())
+            await self._steps.followed(told, state.crossed_max)
             await asyncio.gather(*(session.revoke(wanted) for session, wanted in revocable))
         if not state.drains:
             return
-        await self.steps.left(state.crossed_max)
+        await self._steps.left(state.crossed_max)
         async with self._planning:
             if self.state is state and self._planner.drained():
                 self._stale = True
-                self.notice()
+                self._wanted.notice()
 
     async def _switch(self, view: View, state: FabricState) -> None:
         """All switches have the plan. Where agents are to have stopped sending trains, waits until they have."""
         if any(session.tables.refuses(TABLE_WORMHOLE) for session in self._sessions.values()):
             return  # one that is not in the mode drops trains
         if (since := self._no_trains_since) is not None:
-            told = {host: told.epoch for host, told in self._told.items() if host in view.live}
-            await self.steps.followed(told, state.crossed_max, since)
+            told = self._agent_plans.epochs(view.live)
+            await self._steps.followed(told, state.crossed_max, since)
         try:
             if self._on_switched(view.switching, view.trains):
-                self.notice()
+                self._wanted.notice()
         except StoreError as error:
             LOG.error("what agents may send was not written to the state file, so it stays: %s", error)
-            asyncio.get_running_loop().call_later(RETRY_FIRST_S, self.bring_out_again)
+            asyncio.get_running_loop().call_later(RETRY_FIRST_S, self._wanted.bring_out_again)
 
     def _release(self) -> None:
         """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""
@@ -536,7 +495,11 @@ class Reconciler:
                 done.set_result(None)
 
     def _publish(self, hosts: Iterable[HostId]) -> None:
-        self._directory.publish({host: self._told[host] for host in hosts if host in self._told})
+        told = self._agent_plans.told
+        self._directory.publish({host: told[host] for host in hosts if host in told})
+
+    def _live(self) -> frozenset[HostId]:
+        return frozenset() if (view := self.view) is None else view.live
 
     def _note_slow(self, switch: SwitchId, stage: Stage) -> None:
         LOG.warning("switch %d holds up the plan: it has not finished stage %s", switch, stage.name)
@@ -552,11 +515,3 @@ class Reconciler:
             # Agents must get their way around a failure. A restart would take the order before for the one in force.
             self.figures.orders_not_kept += 1
             LOG.error("the order of switches was not written to the state file: %s", error)
-
-    def _keep_epoch(self, digest: str) -> None:
-        try:
-            self._database.put_agent_plan(self.epoch, digest)
-        except StoreError as error:
-            # Agents must get their way around a failure; after a restart `outbid` learns the epoch from them.
-            self.figures.epochs_not_kept += 1
-            LOG.error("epoch %d was not written to the state file: %s", self.epoch, error)

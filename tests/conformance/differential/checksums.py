@@ -1,13 +1,10 @@
 """Right checksums in packets that are made up; wrong ones come by themselves."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from differential.bits import Bits
 from differential.evaluate import Field, evaluate
-from differential.program import FieldName, Json, Program, hexadecimal
-
-if TYPE_CHECKING:
-    from differential.packets import Spots
+from differential.program import FieldName, Json, Program, Spots, hexadecimal
 
 
 def csum16(data: bytes) -> int:
@@ -19,7 +16,7 @@ def csum16(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def correct(program: Program, bits: Bits, spots: "Spots", field: Field) -> None:
+def correct(program: Program, bits: Bits, spots: Spots, field: Field) -> None:
     """Puts the right value into each checksum that is checked, where `field` knows what decides
     about that. Fields of headers that are not there are left out, as switches leave them out."""
     calculations = {one["name"]: one for one in program.json.get("calculations", [])}
@@ -35,7 +32,7 @@ def correct(program: Program, bits: Bits, spots: "Spots", field: Field) -> None:
             bits.set(*spots[target], csum16(data))
 
 
-def _data(inputs: list[Json], bits: Bits, spots: "Spots") -> bytes | None:
+def _data(inputs: list[Json], bits: Bits, spots: Spots) -> bytes | None:
     whole = Bits()
     for one in inputs:
         kind, value = one["type"], _named(one)

@@ -10,7 +10,7 @@ from typing import Any
 from differential.bits import Bits
 from differential.checksums import correct
 from differential.evaluate import evaluate, slice_of
-from differential.program import FieldName, Json, Program
+from differential.program import FieldName, Json, Program, Spots
 from differential.values import Values
 
 STATES_MAX = 40  # of one walk: parsers may go round
@@ -18,7 +18,6 @@ CASE_WEIGHT = 3  # of a case of a select, where that of the default is 1
 ADVANCE_MAX = 512  # bits that are skipped at most
 PAYLOAD_MAX = 40
 FRAME_MAX = 1500
-Spots = dict[FieldName, tuple[int, int]]  # where each field is: its first bit and its width
 
 
 @dataclass

@@ -12,6 +12,7 @@ from differential.stale import cleaned
 
 Json = dict[str, Any]
 FieldName = tuple[str, str]
+Spots = dict[FieldName, tuple[int, int]]  # where each field is: its first bit and its width
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 DROP_PORT = 511  # of both switches unless they are told otherwise
 
