@@ -95,7 +95,6 @@ RUST_CIRCLES = {
     "routing": [2, 6, 8],
     "protocol": [3, 6, 6],
     "hostagent/core": [2, 2, 2, 6],
-    "switch/program": [2, 2, 2, 2, 4],
     "switch/pipeline": [2, 3, 14],
     "switch/jit": [3],
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::description::{CounterInfo, MeterInfo, MeterUnit, RegisterInfo};
 use super::error::{Problem, ProgramError};
 use super::json::Node;
-use super::layout::{FIELD_BITS_MAX, Layout, Slot};
-use super::objects::unique_name;
-use super::primitive::Objects;
+use super::layout::{Layout, Slot};
+use super::named::Objects;
 use super::scope::Scope;
+use super::unique::unique_name;
+use super::width::FIELD_BITS_MAX;
 
 /// Most cells of all counters together, and of one register array.
 const CELLS_MAX: usize = 1 << 23;

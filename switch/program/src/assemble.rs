@@ -7,8 +7,9 @@ use super::code::{Code, Op, StackField, WideKind, WideOp};
 use super::error::ProgramError;
 use super::expression::Data;
 use super::json::Node;
-use super::layout::{FieldRef, Layout, Slot, ones};
+use super::layout::{FieldRef, Layout, Slot};
 use super::range::{Range, UNBOUNDED};
+use super::width::ones;
 
 /// Most words of temporaries.
 const TEMPORARY_WORDS_MAX: u32 = 4096;

@@ -11,7 +11,8 @@ use super::assemble::Assembler;
 use super::description::{ActionProfileInfo, TableInfo};
 use super::error::{Problem, ProgramError};
 use super::json::Node;
-use super::layout::{Layout, Slot};
+use super::layout::Slot;
+use super::references::{Next, References, TABLE_SIZE_MAX, next_node};
 use super::scope::Scope;
 use super::table::{Table, TableReader, find_action};
 
@@ -33,12 +34,6 @@ impl Stage {
         }
     }
 }
-
-/// Most entries of a table.
-pub(super) const TABLE_SIZE_MAX: usize = 1 << 24;
-
-/// Index of a node of the graph, or the end.
-pub type Next = Option<u32>;
 
 /// A step of a control block.
 #[derive(Clone, Debug)]
@@ -95,19 +90,6 @@ impl Control {
             }
         }
     }
-}
-
-/// What tables refer to.
-pub(super) struct References<'r> {
-    pub(super) layout: &'r Layout,
-    /// Index of the action with an id.
-    pub(super) action_by_id: &'r BTreeMap<i64, u32>,
-    pub(super) actions: &'r [super::description::ActionInfo],
-    /// Direct counters by the table they are bound to.
-    pub(super) counter_by_table: &'r BTreeMap<String, u32>,
-    /// Direct meters by name, with the field that takes the colour.
-    pub(super) meters: &'r BTreeMap<String, (u32, Slot, u32)>,
-    pub(super) registers: &'r [super::description::RegisterInfo],
 }
 
 /// Tables and profiles of all controls, and the graph of each.
@@ -302,21 +284,4 @@ fn direct_call(info: &TableInfo, table: &Table) -> Option<(u32, Next)> {
     let position = info.actions.iter().position(|&id| id == call.action)?;
     let next = table.on_miss.unwrap_or(table.after_action[position]);
     Some((call.action.index() as u32, next))
-}
-
-pub(super) fn next_node(
-    node: &Node<'_>,
-    member: &str,
-    names: &BTreeMap<&str, u32>,
-) -> Result<Next, ProgramError> {
-    match node.optional(member)? {
-        None => Ok(None),
-        Some(next) => {
-            let name = next.string()?;
-            match names.get(name) {
-                Some(&index) => Ok(Some(index)),
-                None => Err(next.unknown("table or condition", name, names.keys().copied())),
-            }
-        }
-    }
 }

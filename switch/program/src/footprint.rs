@@ -5,24 +5,15 @@
 
 use std::ops::Range;
 
-use super::Program;
 use super::calculation::InputPart;
 use super::code::Op;
 use super::control::ControlNode;
 use super::effects::effects;
 use super::layout::Slot;
+use super::program::{Footprint, Program};
 
 /// Ranges of words that lie closer together than this are handled as one.
 const GAP_WORDS_MAX: usize = 16;
-
-/// Sets of words of the header vector, as ascending ranges.
-#[derive(Clone, Debug, Default)]
-pub struct Footprint {
-    /// Validities, fills of stacks and fields that may be read before they are written.
-    pub reset: Vec<Range<usize>>,
-    /// What the egress control and the deparser may write.
-    pub egress_writes: Vec<Range<usize>>,
-}
 
 /// Words of the header vector, marked one by one.
 struct Marked(Vec<bool>);

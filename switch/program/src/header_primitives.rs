@@ -5,7 +5,7 @@ use crate::code::Op;
 use crate::error::ProgramError;
 use crate::expression::{Data, HeaderRef, Value};
 use crate::json::Node;
-use crate::primitive::Objects;
+use crate::named::Objects;
 use crate::range::{Constant, Range};
 
 impl Objects<'_> {

@@ -7,7 +7,7 @@
 
 use super::error::{Problem, ProgramError};
 use super::json::{Kept, Node};
-use super::layout::{FIELD_BITS_MAX, ones};
+use super::width::{FIELD_BITS_MAX, ones};
 
 /// Most fields of a header type.
 const FIELDS_MAX: usize = 4096;

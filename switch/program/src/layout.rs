@@ -29,8 +29,6 @@ use super::json::Node;
 /// Index of a word in the frame.
 pub type Slot = u32;
 
-/// Widest field, bits.
-pub const FIELD_BITS_MAX: usize = 16_384;
 /// Most words of the header vector.
 const VECTOR_WORDS_MAX: usize = 1 << 16;
 
@@ -497,14 +495,4 @@ fn find_header_id(node: &Node<'_>, by_id: &BTreeMap<i64, u32>) -> Result<u32, Pr
             choices,
         })
     })
-}
-
-/// Ones in the low bits of a word.
-#[inline]
-pub fn ones(width: u32) -> u64 {
-    if width >= 64 {
-        u64::MAX
-    } else {
-        (1 << width) - 1
-    }
 }

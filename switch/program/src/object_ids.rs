@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{DigestId, Program};
+use super::description::DigestId;
+use super::program::Program;
 
 /// The JSON of a program, read for the ids of its objects.
 pub struct ObjectIds(serde_json::Value);

@@ -2,19 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use super::Ir;
 use super::assemble::Assembler;
 use super::calculation::{self, Calculation, Checksum};
-use super::control::{Controls, References};
+use super::control::Controls;
 use super::description::{ActionInfo, HeaderTypeInfo, Parameter, TableId, ValueSetInfo};
 use super::error::{Problem, ProgramError};
-use super::footprint::Footprint;
 use super::json::Node;
-use super::layout::{FIELD_BITS_MAX, Layout};
-use super::primitive::Objects;
-use super::{Program, arrays, metadata, names, parser};
+use super::layout::Layout;
+use super::named::Objects;
+use super::program::{Footprint, Ir, Program};
+use super::references::References;
+use super::unique::unique_name;
+use super::width::FIELD_BITS_MAX;
+use super::{arrays, metadata, names, parser};
 
-pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
+impl Program {
+    /// Reads a program.
+    ///
+    /// # Errors
+    /// The first thing that is not valid or not supported, see [`ProgramError`]. Never
+    /// panics, whatever the text.
+    pub fn from_json(text: &str) -> Result<Program, ProgramError> {
+        read(text)
+    }
+}
+
+fn read(text: &str) -> Result<Program, ProgramError> {
     let document: serde_json::Value = serde_json::from_str(text).map_err(|error| ProgramError {
         path: String::new(),
         problem: Problem::Syntax {
@@ -241,18 +254,6 @@ fn argument_words(action: &ActionInfo) -> u32 {
     parameters
         .map(|parameter| parameter.width_bits.div_ceil(64).max(1))
         .sum()
-}
-
-pub(super) fn unique_name(
-    node: &Node<'_>,
-    kind: &'static str,
-    names: &[String],
-) -> Result<String, ProgramError> {
-    let name = node.member("name")?.string()?.to_string();
-    if names.contains(&name) {
-        return Err(node.error(Problem::Duplicate { kind, name }));
-    }
-    Ok(name)
 }
 
 fn read_value_sets(root: &Node<'_>) -> Result<Vec<ValueSetInfo>, ProgramError> {

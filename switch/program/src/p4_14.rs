@@ -4,7 +4,7 @@ use super::assemble::Assembler;
 use super::error::ProgramError;
 use super::expression::{BinaryKind, Data};
 use super::json::Node;
-use super::primitive::Objects;
+use super::named::Objects;
 
 /// What is computed of what, and where it goes.
 pub(super) struct Operation<'p, 'a> {

@@ -13,7 +13,7 @@ use super::error::{Problem, ProgramError};
 use super::expression::{Data, Value};
 use super::json::Node;
 use super::layout::Slot;
-use super::primitive::Objects;
+use super::named::Objects;
 use super::scope::Scope;
 
 /// Furthest bit a lookahead reaches.

@@ -5,20 +5,12 @@ use super::code::{LogArgument, LogMessage, Op};
 use super::error::{Problem, ProgramError};
 use super::expression::Value;
 use super::json::Node;
+use super::named::Objects;
 use super::p4_14;
 use super::range::Range;
-use super::scope::Scope;
 
 /// Most primitives of an action.
 const PRIMITIVES_MAX: usize = 1 << 16;
-
-/// Names that primitives refer to, besides those of the scope.
-pub(super) struct Objects<'o> {
-    pub(super) scope: Scope<'o>,
-    pub(super) counters: &'o [String],
-    pub(super) meters: &'o [String],
-    pub(super) calculations: &'o [String],
-}
 
 const SUPPORTED: &str = "assign, modify_field, add_to_field, subtract_from_field, add, subtract, bit_and, \
      bit_or, bit_xor, shift_left, shift_right, assign_VL, assign_header, copy_header, assign_union, \

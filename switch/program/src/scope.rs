@@ -4,8 +4,9 @@ use super::description::RegisterInfo;
 use super::error::ProgramError;
 use super::expression::{BinaryKind, Comparison, Data, HeaderRef, Logic, Value};
 use super::json::Node;
-use super::layout::{FIELD_BITS_MAX, Layout, Slot};
+use super::layout::{Layout, Slot};
 use super::range::{Constant, Range};
+use super::width::FIELD_BITS_MAX;
 
 /// What names in an expression refer to.
 pub(super) struct Scope<'s> {

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use super::control::{Next, References, TABLE_SIZE_MAX, next_node};
 use super::description::{
     ActionId, ActionProfileId, ActionProfileInfo, CounterId, KeyField, MatchKind, MeterId,
     TableInfo,
@@ -15,6 +14,7 @@ use super::description::{
 use super::error::{Problem, ProgramError};
 use super::json::Node;
 use super::layout::Slot;
+use super::references::{Next, References, TABLE_SIZE_MAX, next_node};
 use crate::{ActionCall, Bits, FieldMatch};
 
 /// Most fields of a table key.
