@@ -70,7 +70,7 @@ class Wire:
         for cable in CABLES:
             if sent in cable.ends() and cable not in self.cut and self.passes(sent):
                 (far,) = [end for end in cable.ends() if end != sent]
-                if self.monitor.is_connected(far[0]) and far[0] not in self.paused:
+                if self.monitor._switches[far[0]].connected and far[0] not in self.paused:
                     self.monitor.handle_probe(sent, far)
 
 

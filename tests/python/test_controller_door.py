@@ -50,7 +50,7 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
                     lambda: ("heard", 0) in controller.agents[controller.find_host("good").id].counters
                 )
                 group = controller.groups.create(GroupRequest("circuit", ("good",)))
-                await controller.tell_group("group_created", group)
+                await controller.tell_groups("group_created", [group], wait=True)
                 await until(lambda: [g.id for g in good.plans[-1].groups] == [group.id])
                 assert not good.ended.is_set()
                 assert controller.task_failures == 0
@@ -261,7 +261,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
             ),
         )
         group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))
-        await controller.tell_group("group_created", group)
+        await controller.tell_groups("group_created", [group], wait=True)
         # Ticks come four times a second; attempts after pauses that double.
         await until(lambda: len(tries) == 3)
         assert tries[1] - tries[0] > 0.99 * RETRY_FIRST_S
@@ -274,7 +274,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         monkeypatch.setattr(controller.reconciler, "_planner", real)
         await until(lambda: [g.id for g in good.plans[-1].groups] == [7])
         assert controller.reconciler.figures.last_error == ""
-        await controller.tell_group("group_deleted", controller.groups.delete(7))
+        await controller.tell_groups("group_deleted", [controller.groups.delete(7)], wait=True)
 
     with_agent(tmp_path, test)
     assert len([r for r in caplog.records if "planning failed" in r.getMessage()]) == 1

@@ -158,7 +158,14 @@ def _add_plans(page: _Page, controller: Controller) -> None:
         "store_failures_total",
         "counter",
         "changes not written to the state file",
-        [({}, controller.network.store_failures + controller.agent_plans.epochs_not_kept)],
+        [
+            (
+                {},
+                controller.network.store_failures
+                + controller.agent_plans.epochs_not_kept
+                + reconciler.figures.orders_not_kept,
+            )
+        ],
     )
     page.add(
         "task_failures_total", "counter", "background tasks started again", [({}, controller.task_failures)]

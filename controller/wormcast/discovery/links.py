@@ -325,11 +325,6 @@ class LinkMonitor:
         down = (link for link in away if any(self._is_told_down(end) for end in link.ends()))
         return frozenset(end for link in down for end in link.ends())
 
-    def is_connected(self, switch: SwitchId) -> bool:
-        """Whether the switch has a session."""
-        record = self._switches.get(switch)
-        return record is not None and record.connected
-
     def ports_down(self, switch: SwitchId) -> list[PortId] | None:
         """Ports that the switch says are down, ascending; None if it does not say."""
         record = self._switches.get(switch)

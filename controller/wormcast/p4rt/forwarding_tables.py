@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-GROUPS_TABLE, GROUPS_PARAMETER = "ingress.groups", "mgid"
+GROUPS_TABLE = "ingress.groups"
 MGID_BROADCAST = 1
 """p4src/CONTRACT.md."""
 PORT_MAX = 255

@@ -11,7 +11,7 @@ from typing import Any
 
 TEXT_MAX = 4096
 VERSION, CALL, REPLY = 0x80010000, 1, 2
-STRING, I32, I64, LIST, STRUCT = 11, 8, 10, 15, 12
+STRING, I32, I64, LIST = 11, 8, 10, 15
 
 
 class ThriftError(Exception):

@@ -304,10 +304,6 @@ class Controller:
             raise unknown("host", key, [r.name if number is None else r.id for r in known])
         return record
 
-    async def tell_group(self, kind: str, group: Group) -> None:
-        """Records what a request did to a group and waits for the plan that follows."""
-        await self.tell_groups(kind, [group], wait=True)
-
     async def tell_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
         """Records what a request did to groups, and waits for the plan that follows: `wait` says whether, None
         that it does so unless changes come faster than plans are made."""
