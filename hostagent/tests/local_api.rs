@@ -1,7 +1,7 @@
 //! The local API as a stranger would use it: out of turn, out of bounds, out of its own
 //! connection.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,8 +1,8 @@
 //! What an agent costs: processor time by frame at link rate, and latency when idle.
 //!
-//! `cargo test --release --package wormcast-agent --test measure -- --ignored --nocapture`
+//! `cargo test --release --package wormcast-agent --test all measure:: -- --ignored --nocapture`
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 use support::{Fabric, group, network, pattern};

@@ -1,7 +1,7 @@
 //! The agent over time: controllers that fail, plans that change or are wrong, links that
 //! go down, and starting in the wrong way.
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 use std::time::Duration;

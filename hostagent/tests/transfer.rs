@@ -1,6 +1,6 @@
 //! Messages through real agents: every scheme, loss, failures of applications.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

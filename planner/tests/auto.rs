@@ -6,7 +6,7 @@
     reason = "the study times itself"
 )]
 
-mod study;
+use crate::study;
 
 use serde_json::{Value, json};
 use study::{COSTS, HOST_SCHEMES, Study, costs_named, draw};

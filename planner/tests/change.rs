@@ -1,8 +1,7 @@
 //! Changes of routes on every small graph and on random ones: each step safe with the one
 //! before by a check of its own, all pairs served in the end, none stopped without need.
 
-#[path = "../../routing/tests/graphs/mod.rs"]
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Class D addresses to group numbers: unions, numbers of their own, exhaustion.
 
-mod lab;
+use crate::lab;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -1,6 +1,6 @@
 //! Differences lead to the plan, one safe step after another, on switches as strict as P4Runtime.
 
-mod lab;
+use crate::lab;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Gathered ACKs: in every plan the ACK of every member reaches the origin.
 
-mod lab;
+use crate::lab;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

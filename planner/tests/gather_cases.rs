@@ -1,6 +1,6 @@
 //! Gathered ACKs: whole fabrics, and what does not fit.
 
-mod lab;
+use crate::lab;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

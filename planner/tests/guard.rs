@@ -1,7 +1,7 @@
 //! What the guard lets in: all that any host may send by its plan, in every mixture of old and new
 //! plans and switches; and in the end nothing else.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What the guard of a switch asks for: where it is off, which hosts re-inject, which groups are closed, how
 //! long routes may be.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

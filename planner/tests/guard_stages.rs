@@ -1,7 +1,7 @@
 //! The guard of one switch from stage to stage: it lets in what it did and what it is to, until all agents
 //! follow the new plan.
 
-mod lab;
+use crate::lab;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! How long frames of groups may be where links carry different ones, held against a walk along every route.
 
-mod lab;
+use crate::lab;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

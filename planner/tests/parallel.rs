@@ -1,6 +1,6 @@
 //! Parallel links: switches go on by the others when one fails, before and after anybody plans for it.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

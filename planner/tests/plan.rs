@@ -1,6 +1,6 @@
 //! The plan, held against a model of the switches: every member once, no loop, routes that arrive.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -1,7 +1,7 @@
 //! Plans that follow from plans: the same as made anew along the same order of switches, and every
 //! mixture of old and new is safe.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Any algorithm, root and balance as a fabric's routes, around hosts that do not re-inject.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

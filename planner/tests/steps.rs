@@ -1,7 +1,7 @@
 //! Changes of routes in a running fabric: every mixture of what hosts may use is free of deadlock,
 //! by the checker, which knows nothing of orders.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

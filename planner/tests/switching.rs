@@ -1,6 +1,6 @@
 //! Packet mode and wormhole mode: what switches hold, and in which order they get it.
 
-mod lab;
+use crate::lab;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Failures after which worms of the order before go on beside those of the repaired one: whatever
 //! may be in flight together is free of deadlock, by the checker, which knows nothing of orders.
 
-mod lab;
+use crate::lab;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

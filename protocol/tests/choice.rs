@@ -1,6 +1,6 @@
 //! Messages of one group that take different structures.
 
-mod star;
+use crate::star;
 
 use star::{Fabric, MEMBERS};
 use wormcast_protocol::Choice;

@@ -252,7 +252,7 @@ fn what_cannot_be_asked_is_named() {
     assert_eq!(refused(&mut engine, of(1)), AskError::Busy(257));
     assert_eq!(requests(&mut engine).len(), 256);
     engine.ask_branches(of(1)).expect("there is room again");
-    let mut by_hosts = crate::engine(false);
+    let mut by_hosts = crate::lag::engine(false);
     by_hosts.write(GROUP, b"one", true, NOW).expect("written");
     assert_eq!(refused(&mut by_hosts, of(1)), AskError::NotGathered(GROUP));
 }

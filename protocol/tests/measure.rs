@@ -1,7 +1,7 @@
 //! What the engine costs a packet, with windows of 8,192 packets in flight: packets a
 //! second on one core. Only the time inside the engine counts, not that of the harness.
 //!
-//! `cargo test --release -p wormcast-protocol --test measure -- --ignored --nocapture`
+//! `cargo test --release -p wormcast-protocol --test all measure:: -- --ignored --nocapture`
 
 #![allow(
     clippy::disallowed_macros,

@@ -1,6 +1,6 @@
 //! Frames of a group are as long as its plan says, also when that changes while a message is under way.
 
-mod star;
+use crate::star;
 
 use star::{Fabric, GROUP, MEMBERS, NARROW, WIDE};
 use wormcast_wire::{FailReason, Replication};

@@ -1,6 +1,6 @@
 //! A circuit that returns: the origin has its own bytes back before a message is stable.
 
-mod star;
+use crate::star;
 
 use star::{Fabric, GROUP, MEMBERS, ORIGIN, Spoil, intact};
 use wormcast_protocol::{Event, Reject};

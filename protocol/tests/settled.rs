@@ -1,6 +1,6 @@
 //! Members hear in the end that all they have is stable, whatever is lost.
 
-mod star;
+use crate::star;
 
 use star::{Fabric, GROUP, MEMBERS, ORIGIN};
 use wormcast_protocol::Event;

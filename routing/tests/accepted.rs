@@ -1,20 +1,12 @@
 //! The simulation of `--example accepted`: closed forms, nothing lost, deadlock seen, and what it
 //! has shown.
 
-#[path = "../examples/accepted/blocking.rs"]
-mod blocking;
-#[path = "../examples/accepted/cases.rs"]
-mod cases;
-#[path = "../examples/accepted/network.rs"]
-mod network;
-#[path = "../examples/accepted/options.rs"]
-mod options;
-#[path = "../examples/accepted/outcome.rs"]
-mod outcome;
-#[path = "../examples/accepted/queueing.rs"]
-mod queueing;
-#[path = "../examples/accepted/traffic.rs"]
-mod traffic;
+use crate::blocking;
+use crate::cases;
+use crate::network;
+use crate::options;
+use crate::outcome;
+use crate::traffic;
 
 use blocking::{ROUTING, SLACK, TRANSIT, WIRE};
 use cases::{CASES, Case, Model};

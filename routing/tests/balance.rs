@@ -1,6 +1,6 @@
 //! Channel loads and what lowers them, against loads counted route by route.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The deadlock check: WORM Fig. 3, cycles found and named, routes refused.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::{path, route, wire};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The deadlock check with buffers of hosts that pass worms on: members that forward (WORM
 //! §4) and in-transit hosts (ITB §III.B); groups read from files.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::route;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! The deadlock check against trying every set of waits on small networks.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::{connected_graphs, minimal};
 use proptest::prelude::*;

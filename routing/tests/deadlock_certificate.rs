@@ -1,7 +1,7 @@
 //! Orders that show that routes are free of deadlock: they hold, and spoilt ones do not.
 //! Circles in rings: found where they are, and the shortest.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

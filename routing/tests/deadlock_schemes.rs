@@ -1,7 +1,7 @@
 //! The deadlock check by what switches and hosts do with blocked worms: WORM §3 schemes A,
 //! B and C, modes of replication.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::{path, route, wire};
 use proptest::prelude::*;

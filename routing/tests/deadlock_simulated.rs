@@ -1,7 +1,7 @@
 //! The deadlock check against small networks played through: every state that worms can
 //! get into, and whether all of them can still arrive from there.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Tables and paths of others: followed a second time in the plainest way, on random networks
 //! with random tables.
 
-mod foreign_files;
+use crate::foreign_files;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,6 +1,6 @@
 //! What is wrong with tables and paths of others is named with its place, and no input is a panic.
 
-mod foreign_files;
+use crate::foreign_files;
 
 use foreign_files::{below, csv, dump, net_list, random_tables, tables_file};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Next hops on larger networks, and forwarding tables, against route by route.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::{Plain, connected_graphs, wire};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Clos networks and dragonflies, counted by the formulas of their papers.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

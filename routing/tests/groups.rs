@@ -1,6 +1,6 @@
 //! Rooted trees, orders, and whole plans of groups as files.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::tree_walk::walk_tree;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Minimal routing with in-transit buffers (ITB §III.B), held against a plain search of
 //! all paths.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Which of many minimal paths are kept, who re-injects on them, and what files say.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@
     clippy::disallowed_types
 )]
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Topology files: what is read, written, refused and with what words; damage.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,7 @@ use wormcast_routing::structure::{Structure, TreeVariant, ordering};
 use wormcast_routing::topology::{Damage, Topology};
 use wormcast_wire::{HostId, PortId, SwitchId};
 
-mod graphs;
+use crate::graphs;
 
 fn hosts(topology: &Topology) -> Vec<HostId> {
     topology.hosts().iter().map(|host| host.id).collect()

@@ -1,6 +1,6 @@
 //! Hosts that do not re-inject worms of others: routes go around them, as short as may be.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! TREE routes: round trips, walks through modelled switches, splits, golden errors.
 
-mod graphs;
+use crate::graphs;
 
 use graphs::tree_walk::walk_tree;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! up\*/down\* routes on every small graph and on random ones: each pair reachable by a
 //! shortest legal path, dependencies acyclic.
 
-mod graphs;
+use crate::graphs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! The control path of the pipeline, and externs that depend on it, time or chance.
 
-mod wire;
+use crate::wire;
 
 use std::path::Path;
 use std::sync::Arc;

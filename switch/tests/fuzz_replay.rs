@@ -1,9 +1,8 @@
 //! Replays what fuzzing has found, the seeds it begins with, and random changes of both.
 //! `switch/fuzz/README.md` says how findings get here.
 
-mod changing;
-#[allow(dead_code, reason = "the fuzz crate uses the rest")]
-mod fuzzed;
+use crate::changing;
+use crate::fuzzed;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,8 +1,8 @@
 //! Nothing that comes from outside makes the pipeline panic: any bytes as packets, any JSON
 //! as a program.
 
-mod json_mutation;
-mod wire;
+use crate::json_mutation;
+use crate::wire;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -13,7 +13,7 @@ use wormcast_switch_pipeline::{
 };
 use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
-mod wire;
+use crate::wire;
 
 use wire::{Wire, forward};
 

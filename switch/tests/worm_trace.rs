@@ -3,9 +3,9 @@
 //!
 //! `UPDATE_GOLDEN=1` writes the expected traces anew.
 
-mod hexadecimal;
-mod wire;
-mod worm_state;
+use crate::hexadecimal;
+use crate::wire;
+use crate::worm_state;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The compiled data plane of this repository against the switch vectors of the protocol
 //! (`wire/vectors/README.md`).
 
-mod hexadecimal;
-mod wire;
-mod worm_state;
+use crate::hexadecimal;
+use crate::wire;
+use crate::worm_state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -235,11 +235,16 @@ def check_cargo(words: list[str]) -> None:
     for option, value in itertools.pairwise(words):
         if option in ("-p", "--package"):
             assert f'name = "{value}"' in manifests, value
-        if option in ("--test", "--example"):
-            folder = option.removeprefix("--") + "s"
-            files = (f"{folder}/{value}.rs", f"{folder}/{value}/main.rs")
+        if option == "--test":
+            assert f'[[test]]\nname = "{value}"' in manifests, value
+        if option == "--example":
+            files = (f"examples/{value}.rs", f"examples/{value}/main.rs")
             found = [path for file in files for path in (*ROOT.glob(f"*/{file}"), *ROOT.glob(f"*/*/{file}"))]
             assert found or f'name = "{value}"' in manifests, value
+    modules = "".join(path.read_text() for path in ROOT.glob("**/tests/all.rs") if "target" not in path.parts)
+    for word in words:
+        if part := re.match(r"(\w+)::", word):
+            assert f"mod {part[1]};" in modules, word
 
 
 def check_options(words: list[str], sources: list[Path]) -> None:

@@ -66,6 +66,22 @@ def test_files_can_be_read_in_a_sitting() -> None:
     assert not long
 
 
+def test_every_file_of_tests_is_a_module_of_their_program() -> None:
+    """Cargo looks for no tests by itself: a file that all.rs does not name would be compiled by nobody."""
+    programs = tracked("tests/all.rs")
+    assert len(programs) >= 8
+    for program in programs:
+        folder = program.parent
+        tests = {
+            path.relative_to(folder).parts[0].removesuffix(".rs")
+            for path in tracked(".rs")
+            if path.is_relative_to(folder) and "#[test]" in path.read_text()
+        }
+        declared = re.findall(r"^mod (\w+);", program.read_text(), re.MULTILINE)
+        declared += re.findall(r'path = "tests/(\w+)\.rs"', (folder.parent / "Cargo.toml").read_text())
+        assert tests <= set(declared), f"{program} lacks {tests - set(declared)}"
+
+
 def test_lock_files_carry_no_addresses() -> None:
     for lock in [ROOT / "requirements.lock", *sorted((ROOT / "setup").glob("*.lock"))]:
         text = lock.read_text()

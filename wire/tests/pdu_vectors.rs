@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the vectors are files")]
 
-mod support;
+use crate::support;
 
 use serde_json::{Value, json};
 use support::{read, to_hex, vectors};

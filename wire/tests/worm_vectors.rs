@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the vectors are files")]
 
-mod support;
+use crate::support;
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -8,7 +8,7 @@ use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{HostId, PortId};
 
-use crate::plain::{End, Lengths, Plain, is_up};
+use crate::proofs::plain::{End, Lengths, Plain, is_up};
 
 /// Pairs looked at in a network with chance.
 const PAIRS_SOME: usize = 60;

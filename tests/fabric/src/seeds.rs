@@ -66,7 +66,7 @@ pub fn run_seeds(test: &str, (from, usual): (u64, u64), run: impl Fn(u64, &Trace
                         failed.lock().expect("no panic").push(seed);
                         println!(
                             "seed {seed} fails; replay it: SEED={seed} cargo test --release \
-                             -p wormcast-fabric-tests --test {test} -- --nocapture\n{}",
+                             -p wormcast-fabric-tests --test all {test}:: -- --nocapture\n{}",
                             trace.text()
                         );
                     }

@@ -1,6 +1,6 @@
 //! Gathered ACKs are true, whatever happens, and all is known in the end.
 //!
-//!     SEEDS=100000 cargo test --release -p wormcast-fabric-tests --test gather
+//!     SEEDS=100000 cargo test --release -p wormcast-fabric-tests --test all gather::
 
 use std::collections::BTreeSet;
 use wormcast_fabric_tests::gather::{Faults, Network, Progress, STALE, UNKNOWN};

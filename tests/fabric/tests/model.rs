@@ -4,7 +4,7 @@
 //! `make seeds`; 10^5, and one with its trace:
 //!
 //!     make seeds SEEDS=100000
-//!     SEED=17 cargo test --release -p wormcast-fabric-tests --test model -- --nocapture
+//!     SEED=17 cargo test --release -p wormcast-fabric-tests --test all model:: -- --nocapture
 
 use wormcast_fabric_tests::model::run;
 use wormcast_fabric_tests::seeds::{fresh, run_seeds};

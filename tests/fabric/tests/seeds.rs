@@ -4,7 +4,7 @@
 //! processors some minutes on two; a million:
 //!
 //!     make seeds SEEDS=1000000
-//!     SEED=17 cargo test --release -p wormcast-fabric-tests --test seeds -- --nocapture
+//!     SEED=17 cargo test --release -p wormcast-fabric-tests --test all seeds:: -- --nocapture
 //!
 //! The second replays one, and tells what happened in it; a run that finds a failure prints that command.
 

@@ -6,7 +6,7 @@
 //! seven are 1,866,256; all of them, and all 10,000 random ones:
 //!
 //! ```text
-//! cargo test --release -p wormcast-routing --test proofs -- --ignored
+//! cargo test --release -p wormcast-routing --test all proofs:: -- --ignored
 //! ```
 
 #[path = "../graphs/mod.rs"]

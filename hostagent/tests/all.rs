@@ -1,0 +1,7 @@
+//! The tests of this crate in one program: each file beside this one is a module.
+
+mod local_api;
+mod measure;
+mod operation;
+mod support;
+mod transfer;

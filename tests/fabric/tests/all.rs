@@ -1,0 +1,32 @@
+//! The tests of this crate in one program: each file beside this one is a module.
+
+mod absorb;
+mod absorb_networks;
+mod absorb_trains;
+mod acknowledgement;
+mod agent_trains;
+mod auto;
+mod away;
+mod buffers;
+mod cancelled;
+mod clean;
+mod congestion;
+mod failures;
+mod fragments;
+mod gather;
+mod gathered_acks;
+mod gathered_groups;
+mod in_transit;
+mod interrupt;
+mod lossy;
+mod members;
+mod model;
+mod ordered;
+mod parallel;
+mod rejoin;
+mod returned;
+mod seeds;
+mod sink;
+mod switching;
+mod trace;
+mod wormhole;
