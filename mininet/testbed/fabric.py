@@ -19,6 +19,7 @@ import httpx
 from mininet.net import Mininet
 from wormcast.client import Agent, AgentError
 from wormcast.mininet import programs, sandbox, wiring
+from wormcast.mininet.happenings import Happenings
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
 from wormcast.mininet.nodes import MadeHost, MadeSwitch, SharedAgents, SharedSwitches, stop_process
 from wormcast.mininet.options import Options as Options
@@ -44,6 +45,8 @@ READY_SECONDS_MAX = 600.0
 PLAN_SECONDS_MAX = 120.0
 API_SECONDS_MAX = 120.0
 API_ANSWER_SECONDS_MAX = 120.0
+REST_TIMES = 4
+"""Who waits for the controller, and hears of nothing, leaves it in peace for so many times what the last answer took."""
 CONTROL = "control.sock"
 """Of `run_directory`: what takes requests from other terminals."""
 # Above so many, one process runs all of them: what a process needs by itself would add up.
@@ -92,6 +95,9 @@ class Fabric:
             transport=httpx.HTTPTransport(uds=str(self.run_directory / "api.sock")),
             timeout=API_ANSWER_SECONDS_MAX,
         )
+        self.happenings = Happenings(self.run_directory / "api.sock")
+        self._answered_in_s = 0.0
+        """The controller's last answer, from the request on."""
 
     # --- life -----------------------------------------------------------------------
 
@@ -125,6 +131,7 @@ class Fabric:
 
     def close(self) -> None:
         """Stop everything this fabric started; safe to call twice."""
+        self.happenings.stop()
         for process in [*self.agents.values(), *([self.controller] if self.controller else [])]:
             if process.poll() is None:
                 process.terminate()
@@ -353,13 +360,16 @@ class Fabric:
         """Ask the controller; one that is just starting gets time to open its socket."""
         deadline = time.monotonic() + API_SECONDS_MAX
         while True:
+            asked = time.monotonic()
             try:
-                return self.api.request(method, path, json=body)
+                answer = self.api.request(method, path, json=body)
+                self._answered_in_s = time.monotonic() - asked
+                return answer
             except httpx.ConnectError as error:
                 if time.monotonic() > deadline or self.controller is None:
                     raise FabricError(f"no controller at {self.api_address}: {error}") from None
                 self.check_alive()
-                time.sleep(0.1)
+                time.sleep(0.02)
             except httpx.TransportError as error:
                 self.check_alive()
                 said = str(error) or type(error).__name__
@@ -423,10 +433,10 @@ class Fabric:
         deadline = time.monotonic() + seconds_max
         while time.monotonic() < deadline:
             self.check_alive()
-            asked = time.monotonic()
             yield
             # Asking must not be what keeps the controller busy.
-            time.sleep(max(every, 4 * (time.monotonic() - asked)))
+            time.sleep(self._answered_in_s)
+            self.happenings.wait(max(every, REST_TIMES * self._answered_in_s))
 
     # --- on hosts and links -----------------------------------------------------------
 
