@@ -74,7 +74,9 @@ def main() -> int:
         made[-1].write_text("".join(locked(closure("wormcast"))))
     foreign = processor != platform.machine()
     wheel, static = "wheel" in kinds or "deb" in kinds, "programs" in kinds or "deb" in kinds
-    if static or (wheel and foreign):
+    if static and not foreign:
+        programs = link_statically()
+    elif static or wheel and foreign:
         programs = build(options.target, CRATES, RUSTFLAGS="-C target-feature=+crt-static")
     if wheel:
         built = build(options.target, (MODULE,)) if foreign else BUILT
@@ -175,6 +177,26 @@ def build(target: str, crates: Sequence[str], **environment: str) -> Path:
     cargo = ["cargo", "build", "--locked", "--release", "--target", target, *packages]
     run(cargo, PYO3_PYTHON=sys.executable, **environment)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / target / "release"
+
+
+def link_statically() -> Path:
+    """The directory with the static programs for this machine: their libraries are those that are built already."""
+    say(f"{', '.join(CRATES)}, static")
+    own = ROOT / "target" / "static"
+    shutil.rmtree(own, ignore_errors=True)
+    for part in ("deps", "build", ".fingerprint"):
+        shutil.copytree(BUILT / part, own / "release" / part, copy_function=os.link)
+    for program in PROGRAMS:  # the programs themselves are linked anew
+        for path in (own / "release" / ".fingerprint").glob(f"*/*bin-{program}*"):
+            path.unlink()
+    packages = [word for crate in (*CRATES, MODULE) for word in ("--package", crate)]
+    run(
+        ["cargo", "build", "--locked", "--release", *packages, "--bins"],
+        CARGO_TARGET_DIR=str(own),
+        RUSTC_WRAPPER=str(ROOT / "packaging" / "static-rustc"),
+        PYO3_PYTHON=sys.executable,
+    )
+    return own / "release"
 
 
 def strip(source: Path, place: Path, processor: str) -> None:
