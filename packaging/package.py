@@ -76,7 +76,7 @@ def main() -> int:
     wheel, static = "wheel" in kinds or "deb" in kinds, "programs" in kinds or "deb" in kinds
     if static and not foreign:
         programs = link_statically()
-    elif static or wheel and foreign:
+    elif static or (wheel and foreign):
         programs = build(options.target, CRATES, RUSTFLAGS="-C target-feature=+crt-static")
     if wheel:
         built = build(options.target, (MODULE,)) if foreign else BUILT

@@ -22,14 +22,13 @@ def test_a_wait_ends_when_something_happens(tmp_path: Path) -> None:
 
     async def main() -> None:
         waiting = asyncio.create_task(wait())  # before there is a controller
-        async with running() as controller:
-            async with serving(controller, tmp_path / "rest.sock"):
-                await waiting
-                waiting = asyncio.create_task(wait())
-                await asyncio.sleep(0)
-                controller.events.add("routing_changed", time.time())
-                await waiting
-                happenings.stop()  # else the server would wait for the connection
+        async with running() as controller, serving(controller, tmp_path / "rest.sock"):
+            await waiting
+            waiting = asyncio.create_task(wait())
+            await asyncio.sleep(0)
+            controller.events.add("routing_changed", time.time())
+            await waiting
+            happenings.stop()  # else the server would wait for the connection
 
     asyncio.run(main())
 
