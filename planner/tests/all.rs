@@ -20,6 +20,11 @@ mod plan;
 mod plan_again;
 mod routing;
 mod steps;
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the study times itself"
+)]
 mod study;
 mod switching;
 mod turning;

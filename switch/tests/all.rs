@@ -1,4 +1,8 @@
 //! The tests of this crate in one program: each file beside this one is a module.
+#![allow(
+    clippy::duplicate_mod,
+    reason = "the fuzz crate has what `fuzzed` takes from the others without these"
+)]
 
 mod changing;
 mod control;
@@ -9,6 +13,7 @@ mod fuzzed;
 mod hexadecimal;
 mod json_mutation;
 mod lossless;
+mod lossless_lab;
 mod program_errors;
 mod robustness;
 mod rollback;
@@ -18,3 +23,5 @@ mod wire;
 mod worm_state;
 mod worm_trace;
 mod worm_vectors;
+#[path = "worms/frames.rs"]
+mod worms;

@@ -38,6 +38,7 @@ REASONS = {
     r"wormcast-switch |wormcast-stf |bare_forwarder |flood ": "needs interfaces and programs of the reader's",
     r"(curl|ln|cd|kill|\.) ": "about what the reader has started or installed",
     r"setup/arm64 ": "builds for many minutes",
+    r"setup/test ": "runs these tests",
     r"setup/peer |tests/ptf/run ": "installs ptf, and needs a switch; run by tests/conformance/test_ptf.py",
     r"(docker compose|labs/run|git clone) ": "a lab: run by tests/e2e/test_labs.py; its options are looked up",
     r"docker ": "needs an image from elsewhere",

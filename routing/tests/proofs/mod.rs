@@ -9,14 +9,12 @@
 //! cargo test --release -p wormcast-routing --test all proofs:: -- --ignored
 //! ```
 
-#[path = "../graphs/mod.rs"]
-mod graphs;
 mod members;
 mod networks;
 mod plain;
 mod unicast;
 
-use graphs::connected_graphs;
+use crate::graphs::connected_graphs;
 use networks::random_networks;
 
 /// Random networks in the default run, and in all.

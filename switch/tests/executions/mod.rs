@@ -7,10 +7,9 @@
 mod modes;
 mod programs;
 mod variants;
-#[path = "../wire/mod.rs"]
-mod wire;
-#[path = "../worms/frames.rs"]
-mod worms;
+
+use crate::wire;
+use crate::worms;
 
 use modes::{MODES, Mode};
 use programs::{Case, cases};

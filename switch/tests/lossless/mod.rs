@@ -4,9 +4,8 @@ mod copies;
 mod deadlock;
 mod incast;
 mod live;
-#[path = "../lossless_lab/mod.rs"]
-mod lossless_lab;
-#[path = "../switch/network.rs"]
-mod namespace;
 mod network;
 mod storm;
+
+use crate::lossless_lab;
+use crate::switch::network as namespace;

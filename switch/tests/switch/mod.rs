@@ -22,7 +22,7 @@ mod matrix;
 mod message_ports;
 mod messages;
 mod metrics;
-mod network;
+pub mod network;
 mod notifications;
 mod patience;
 mod profiles;
@@ -46,5 +46,5 @@ mod thrift_calls;
 mod thrift_client;
 mod tls;
 mod trace;
-#[path = "../wire/mod.rs"]
-mod wire;
+
+use crate::wire;
