@@ -323,16 +323,19 @@ fn a_slow_port_queues_then_drops_the_tail() {
         for number in 0..200 {
             testbed.send(&frame(number, 1_000));
         }
-        let received = testbed.receive(50).len();
+        // A frame takes 8 ms: so many leave the queue, and as many more find room, while the machine takes to send.
+        let more = start.elapsed().as_millis() / 8 + 1;
+        let received = testbed.receive(50).len() as u128;
         // 50 frames of 8000 bits at 1 Mbit/s take 0.4 s.
         assert!(
             start.elapsed() > Duration::from_millis(300),
             "{:?}",
             start.elapsed()
         );
-        assert_eq!(received, 50);
+        assert!((50..=50 + more).contains(&received), "{received}, {more}");
         let dropped = testbed.snapshot().ports[1].queue_tail_drops;
-        assert!((100..150).contains(&dropped), "{dropped}");
+        assert!(dropped <= 150, "{dropped}");
+        assert!(u128::from(dropped) + 50 + more >= 150, "{dropped}, {more}");
     });
 }
 

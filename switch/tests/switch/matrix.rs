@@ -40,9 +40,15 @@ fn every_test_that_the_matrix_names_exists() {
         functions(&root.join(directory), &mut found);
     }
     let text = fs::read_to_string(root.join("docs/p4runtime.md")).unwrap();
-    let mut rows = 0;
-    for line in text.lines().filter(|line| line.starts_with("| §")) {
-        let tests = line.trim_end_matches('|').rsplit('|').next().unwrap();
+    let (mut rows, mut names_tests) = (0, false);
+    for line in text.lines() {
+        let last = line.trim_end_matches('|').rsplit('|').next().unwrap();
+        // The last column of a table that has it; what is under its head.
+        names_tests = line.starts_with('|') && (names_tests || last.trim() == "test");
+        if !names_tests || last.trim() == "test" || last.contains("---") {
+            continue;
+        }
+        let tests = last;
         let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
         assert!(!names.is_empty(), "no test: {line}");
         for name in names {
@@ -50,5 +56,5 @@ fn every_test_that_the_matrix_names_exists() {
         }
         rows += 1;
     }
-    assert!(rows >= 30, "only {rows} rows");
+    assert!(rows >= 25, "only {rows} rows");
 }
