@@ -95,7 +95,6 @@ class Fabric:
             transport=httpx.HTTPTransport(uds=str(self.run_directory / "api.sock")),
             timeout=API_ANSWER_SECONDS_MAX,
         )
-        self.happenings = Happenings(self.run_directory / "api.sock")
         self._answered_in_s = 0.0
         """The controller's last answer, from the request on."""
 
@@ -131,7 +130,6 @@ class Fabric:
 
     def close(self) -> None:
         """Stop everything this fabric started; safe to call twice."""
-        self.happenings.stop()
         for process in [*self.agents.values(), *([self.controller] if self.controller else [])]:
             if process.poll() is None:
                 process.terminate()
@@ -431,12 +429,13 @@ class Fabric:
 
     def _poll(self, seconds_max: float, every: float = 0.1) -> Any:
         deadline = time.monotonic() + seconds_max
-        while time.monotonic() < deadline:
-            self.check_alive()
-            yield
-            # Asking must not be what keeps the controller busy.
-            time.sleep(self._answered_in_s)
-            self.happenings.wait(max(every, REST_TIMES * self._answered_in_s))
+        with Happenings(self.run_directory / "api.sock") as happenings:
+            while time.monotonic() < deadline:
+                self.check_alive()
+                yield
+                # Asking must not be what keeps the controller busy.
+                time.sleep(self._answered_in_s)
+                happenings.wait(max(every, REST_TIMES * self._answered_in_s))
 
     # --- on hosts and links -----------------------------------------------------------
 

@@ -13,30 +13,31 @@ AGAIN_S = 0.05
 
 
 class Happenings:
-    """Follows the events of the controller behind a Unix socket, in a thread, also when it starts anew."""
+    """Follows the events of the controller behind a Unix socket, in a thread, also when it starts anew.
+
+    A context manager: it follows no longer than somebody waits, as the controller takes few who do.
+    """
 
     def __init__(self, address: Path) -> None:
         self._address = address
         self._happened = threading.Event()
         self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
         self._connected: socket.socket | None = None
+
+    def __enter__(self) -> Happenings:
+        threading.Thread(target=self._follow, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        with contextlib.suppress(OSError):  # it is not connected
+            if self._connected is not None:
+                self._connected.shutdown(socket.SHUT_RDWR)
 
     def wait(self, seconds_max: float) -> None:
         """Returns once something has happened since it last returned, or after `seconds_max`."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._follow, daemon=True)
-            self._thread.start()
         self._happened.wait(seconds_max)
         self._happened.clear()
-
-    def stop(self) -> None:
-        """Follow no longer. The connection ends at once, so that a controller that is to end does not wait for it."""
-        self._stopped.set()
-        self._happened.set()
-        with contextlib.suppress(OSError):
-            if self._connected is not None:
-                self._connected.shutdown(socket.SHUT_RDWR)
 
     def _follow(self) -> None:
         while not self._stopped.is_set():
@@ -47,6 +48,8 @@ class Happenings:
     def _listen(self) -> None:
         with socket.socket(socket.AF_UNIX) as self._connected:
             self._connected.connect(str(self._address))
+            if self._stopped.is_set():  # before there was something to end
+                return
             connection = http.client.HTTPConnection("controller")
             connection.sock = self._connected
             connection.request("GET", "/v1/events")

@@ -232,7 +232,7 @@ def check_wormcast(words: list[str]) -> None:
 
 def check_cargo(words: list[str]) -> None:
     """Packages, tests and examples are there."""
-    manifests = "".join(path.read_text() for path in ROOT.glob("**/Cargo.toml") if "target" not in path.parts)
+    manifests = "".join(path.read_text() for path in listed("*Cargo.toml"))
     for option, value in itertools.pairwise(words):
         if option in ("-p", "--package"):
             assert f'name = "{value}"' in manifests, value
@@ -242,10 +242,22 @@ def check_cargo(words: list[str]) -> None:
             files = (f"examples/{value}.rs", f"examples/{value}/main.rs")
             found = [path for file in files for path in (*ROOT.glob(f"*/{file}"), *ROOT.glob(f"*/*/{file}"))]
             assert found or f'name = "{value}"' in manifests, value
-    modules = "".join(path.read_text() for path in ROOT.glob("**/tests/all.rs") if "target" not in path.parts)
+    modules = "".join(path.read_text() for path in listed("*/tests/all.rs"))
     for word in words:
         if part := re.match(r"(\w+)::", word):
             assert f"mod {part[1]};" in modules, word
+
+
+def listed(pattern: str) -> list[Path]:
+    """Files of the project. A walk through the checkout would meet what other tests write and remove beside this one."""
+    names = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", pattern],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in names.stdout.splitlines()]
 
 
 def check_options(words: list[str], sources: list[Path]) -> None:

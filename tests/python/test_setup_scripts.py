@@ -1,0 +1,100 @@
+"""What setup/test is made of: which tests have to run, and what it says of those that did not."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """One whose part `image` depends on all of a folder and on manifests anywhere."""
+    (tmp_path / "setup").mkdir()
+    shutil.copy(ROOT / "setup" / "changed", tmp_path / "setup")
+    (tmp_path / "setup" / "inputs").write_text("image: docker *Cargo.toml\nother: elsewhere\n")
+    for name in ("docker/Dockerfile", "crate/Cargo.toml", "crate/lib.rs", "elsewhere/file"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def changed(checkout: Path, *arguments: str) -> int:
+    return subprocess.run([checkout / "setup" / "changed", *arguments], capture_output=True).returncode
+
+
+def test_what_never_passed_has_to_run(checkout: Path) -> None:
+    assert changed(checkout, "image") == 0
+    assert changed(checkout, "--passed", "other") == 0
+    assert changed(checkout, "image") == 0
+
+
+@pytest.mark.parametrize("name", ["docker/Dockerfile", "docker/new", "crate/Cargo.toml", "setup/inputs"])
+def test_what_passed_runs_again_when_a_file_of_it_changes(checkout: Path, name: str) -> None:
+    assert changed(checkout, "--passed", "image") == 0
+    assert changed(checkout, "image") == 1
+    (checkout / "crate" / "lib.rs").write_text("no input of it")
+    assert changed(checkout, "image") == 1
+    path = checkout / name
+    path.write_text((path.read_text() if path.exists() else "") + "\n")
+    assert changed(checkout, "image") == 0
+
+
+def test_a_file_that_is_gone_is_a_change(checkout: Path) -> None:
+    changed(checkout, "--passed", "image")
+    (checkout / "docker" / "Dockerfile").unlink()
+    assert changed(checkout, "image") == 0
+
+
+def test_without_git_everything_has_to_run(checkout: Path) -> None:
+    changed(checkout, "--passed", "image")
+    shutil.rmtree(checkout / ".git")
+    assert changed(checkout, "image") == 0
+
+
+def test_an_unknown_name_is_an_error(checkout: Path) -> None:
+    done = subprocess.run([checkout / "setup" / "changed", "imag"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "setup/changed: 'imag' is not one of: image other\n"
+
+
+def test_each_pattern_of_inputs_names_files() -> None:
+    for line in (ROOT / "setup" / "inputs").read_text().splitlines():
+        for pattern in line.split(": ")[1].split():
+            listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", pattern]
+            assert subprocess.run(listed, cwd=ROOT, capture_output=True).stdout, pattern
+
+
+def test_skipped_tests_are_counted_by_what_they_lack() -> None:
+    lines = (
+        "SKIPPED [2] tests/a.py:3: simple_switch_grpc is not on the PATH\n"
+        "SKIPPED [3] tests/b.py:40: simple_switch_grpc is not on the PATH\n"
+        "SKIPPED [1] onos: its files are as they were\n"
+    )
+    done = subprocess.run([ROOT / "setup" / "skipped"], input=lines, capture_output=True, text=True)
+    assert done.stdout.startswith("skipped: ")
+    assert done.stdout.count("\n") == 1
+    assert "5: simple_switch_grpc is not on the PATH" in done.stdout
+    assert "1: onos: its files are as they were" in done.stdout
+    assert subprocess.run([ROOT / "setup" / "skipped"], input="", capture_output=True, text=True).stdout == ""
+
+
+def test_what_runs_side_by_side_fails_whole_and_is_named(tmp_path: Path) -> None:
+    took, skipped = tmp_path / "took", tmp_path / "skipped"
+    done = subprocess.run(
+        [ROOT / "setup" / "side-by-side"],
+        input="true\nfalse\necho 'SKIPPED [1] a.py:1: no b'\n",
+        env={"PATH": "/usr/bin:/bin", "TOOK": str(took), "SKIPPED": str(skipped)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "failed with 1: false" in done.stdout
+    assert len(took.read_text().splitlines()) == 3
+    assert skipped.read_text() == "SKIPPED [1] a.py:1: no b\n"
