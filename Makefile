@@ -55,7 +55,7 @@ seeds: build ## fabrics on virtual time, drawn from SEEDS=10000 seeds that no co
 dist: build ## packages in dist/: wheel, .deb, static programs, source distribution
 	@$(PY) packaging/package.py
 
-onos: ## the ONOS application, onos-app/target/wormcast-onos-*.oar
+onos: ## the ONOS application, targets/onos/target/wormcast-onos-*.oar
 	@setup/onos
 
 bench: build ## measurements, side by side; see bench/README.md
@@ -80,4 +80,4 @@ lock: setup ## pin the Python dependencies anew (with hashes, without addresses)
 
 clean: ## remove what was built (not .venv)
 	cargo clean 2>/dev/null || rm -rf target
-	rm -rf .build build dist out onos-app/target onos-app/integration/target controller/wormcast/agentrpc/agent_pb2*
+	rm -rf .build build dist out targets/onos/target targets/onos/integration/target controller/wormcast/agentrpc/agent_pb2*

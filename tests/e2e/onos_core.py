@@ -20,8 +20,8 @@ import httpx
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT = ROOT / ".build" / "onos"
-APPLICATION = ROOT / "onos-app" / "target" / "wormcast-onos-0.1.0.oar"
-FEATURES = ROOT / "onos-app" / "integration" / "features.xml"
+APPLICATION = ROOT / "targets" / "onos" / "target" / "wormcast-onos-0.1.0.oar"
+FEATURES = ROOT / "targets" / "onos" / "integration" / "features.xml"
 BUNDLES = "WORMCAST_ONOS_BUNDLES"
 """Names a folder with .oar files of ONOS that Maven Central does not have; the test installs them."""
 

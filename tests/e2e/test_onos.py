@@ -1,4 +1,4 @@
-"""The application in a real ONOS core, beside a running fabric; onos-app/README.md says what Central lacks of ONOS."""
+"""The application in a real ONOS core, beside a running fabric; targets/onos/README.md says what Central lacks."""
 
 from __future__ import annotations
 

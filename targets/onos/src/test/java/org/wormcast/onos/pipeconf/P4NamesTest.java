@@ -33,7 +33,7 @@ import org.onosproject.net.pi.model.PiTableModel;
  */
 public class P4NamesTest {
 
-    private static final Path IDS = Path.of("..", "p4src", "shared", "ids.p4");
+    private static final Path IDS = Path.of("..", "..", "p4src", "shared", "ids.p4");
 
     private final PiPipeconf pipeconf = build();
     private final PiPipelineModel model = pipeconf.pipelineModel();
@@ -113,7 +113,7 @@ public class P4NamesTest {
     public void switchesGetTheCompiledProgram() throws Exception {
         try (InputStream json = pipeconf.extension(PiPipeconf.ExtensionType.BMV2_JSON).orElseThrow();
              InputStream info = pipeconf.extension(PiPipeconf.ExtensionType.P4_INFO_TEXT).orElseThrow()) {
-            byte[] compiled = Files.readAllBytes(Path.of("..", "p4src", "compiled", "wormcast.json"));
+            byte[] compiled = Files.readAllBytes(Path.of("..", "..", "p4src", "compiled", "wormcast.json"));
             assertThat(json.readAllBytes(), is(compiled));
             String text = new String(info.readAllBytes(), StandardCharsets.UTF_8);
             assertTrue(text.contains("ingress.class_d") && !text.contains("initial_default_action"));

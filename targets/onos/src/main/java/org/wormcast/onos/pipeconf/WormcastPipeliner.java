@@ -35,7 +35,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Flow objectives on the Wormcast program: forwarding objectives are table entries, next objectives are replication
- * groups. There is nothing to filter: {@code onos-app/README.md} says what objectives look like.
+ * groups. There is nothing to filter: {@code targets/onos/README.md} says what objectives look like.
  */
 public class WormcastPipeliner extends AbstractHandlerBehaviour implements Pipeliner {
 
