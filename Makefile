@@ -40,7 +40,7 @@ demo: build ## a real file to every member through P4 switches, under every sche
 	@.venv/bin/wormcast demo $(DEMO_ARGS)
 
 lab: build ## a lab in a sandbox: make lab LAB=queues; without LAB the list of labs
-	@labs/run $(LAB)
+	@switch/labs/run $(LAB)
 
 test: build ## every test: Rust, Python, conformance, Mininet end to end
 	@setup/test
@@ -70,8 +70,8 @@ lint: build ## rustfmt, clippy, ruff, mypy
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all
-	.venv/bin/ruff format controller mininet labs tests bench setup packaging docs
-	.venv/bin/ruff check --fix controller mininet labs tests bench setup packaging docs
+	.venv/bin/ruff format controller mininet switch tests bench setup packaging docs
+	.venv/bin/ruff check --fix controller mininet switch tests bench setup packaging docs
 
 lock: setup ## pin the Python dependencies anew (with hashes, without addresses)
 	.venv/bin/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements.lock pyproject.toml

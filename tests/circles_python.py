@@ -19,6 +19,8 @@ import arrows
 PLACES = (
     "controller",
     "docs/site",
+    "switch",
+    "switch/tests/python",
     "tests/conformance",
     "tests/python",
     "tests/e2e",

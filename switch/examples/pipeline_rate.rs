@@ -4,7 +4,7 @@
 //!
 //!     cargo run --release --example pipeline_rate [-- --seconds N] [--case NAME] [--json]
 //!
-//! Cases: l2 is `bench/switch/programs/l2.json`; the others are worms of the data plane of
+//! Cases: l2 is `switch/bench/programs/l2.json`; the others are worms of the data plane of
 //! this repository, `tree` one that leaves by seven ports, `unicast-guarded` one that the guard
 //! judges. `--packets N` runs so many and ends, for counting instructions. `--queued` takes
 //! every packet through a queue.
@@ -62,7 +62,7 @@ fn cases() -> Vec<Case> {
     vec![
         Case {
             name: "l2",
-            program: "bench/switch/programs/l2.json",
+            program: "switch/bench/programs/l2.json",
             packet: frame,
             copies: 1,
             guarded: false,

@@ -74,7 +74,7 @@ fn forwarded_packets_allocate_nothing() {
     frame.resize(64, 0xa5);
     let worms = "p4src/compiled/wormcast.json";
     let cases = [
-        ("bench/switch/programs/l2.json", frame, 1),
+        ("switch/bench/programs/l2.json", frame, 1),
         (worms, worm(0, &[5, 3, 1], 64), 1),
         (worms, worm(1, &tree, 256), 7),
     ];

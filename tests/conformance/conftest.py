@@ -1,28 +1,17 @@
 """Fixtures: vectors, and each switch that is installed, running the compiled program."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from rig.fixtures import target as target
 from rig.host import SwitchRig
-from rig.targets import Target, targets
-from rig.vector_files import load_vectors
+from rig.targets import Target
+from vector_files import load_vectors
 
 # The same examples in every run, and no time limit for one of them on a busy machine.
 settings.register_profile("conformance", deadline=None, derandomize=True)
 settings.load_profile("conformance")
-
-
-@pytest.fixture(scope="session", params=targets(), ids=lambda target: target.name)
-def target(request: pytest.FixtureRequest) -> Target:
-    """Each switch; skipped where it is not installed or this is not root."""
-    found: Target = request.param
-    if found.binary is None:
-        pytest.skip(found.missing)
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
-    return found
 
 
 @pytest.fixture(scope="session")

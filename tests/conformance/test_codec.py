@@ -14,10 +14,10 @@ from oracle.layers import Worm as WormLayer
 from oracle.trace import Record, believed, decode_record, encode_trace, split_trace, without_times
 from oracle.tree import Branch, RouteError, decode_tree, encode_tree, split_tree
 from reference_gather import Gathered
-from rig.vector_files import load_vectors
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
+from vector_files import load_vectors
 from vectors.files import render
 from wormcast.wire import MAX_BRANCHES, PORT_MAX, DropReason
 

@@ -7,7 +7,7 @@ import pytest
 from oracle.codec import Worm, decode_frame
 from rig.host import SwitchRig
 from rig.targets import Target
-from rig.vector_files import load_vectors
+from vector_files import load_vectors
 from wormcast.wire import CE_QUEUE_DEPTH, Flag, Kind
 
 SMALL = load_vectors("worm_switch.json")["states"]["small"]

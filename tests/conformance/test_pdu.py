@@ -22,9 +22,9 @@ from oracle.pdu import (
     pdu_crc,
     pdu_fault,
 )
-from rig.vector_files import load_vectors
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
+from vector_files import load_vectors
 
 Json = dict[str, Any]
 REASONS = ("truncated", "pdu_checksum", "pdu_version", "pdu_type", "pdu_malformed")

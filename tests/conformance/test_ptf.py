@@ -3,7 +3,7 @@
 import pytest
 from rig.host import SwitchRig
 from rig.targets import REPOSITORY
-from rig.vector_files import load_vectors
+from vector_files import load_vectors
 
 PTF = REPOSITORY / ".build/ptf/bin/ptf"
 SUITE_SECONDS_MAX = 900.0

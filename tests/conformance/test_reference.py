@@ -10,8 +10,8 @@ from oracle.codec import Worm
 from reference import Outcome, ReferenceSwitch
 from reference_gather import Gathered
 from rig.host import SwitchRig
-from rig.vector_files import load_vectors
 from test_switch_vectors import by_number, times_zero, without_padding
+from vector_files import load_vectors
 from wormcast.wire import CPU_PORT, RECIRCULATE_PORT, DropReason, Flag, Kind
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 from oracle.trace import without_times
 from rig.host import SwitchRig
 from rig.targets import COMPILED
-from rig.vector_files import load_vectors
+from vector_files import load_vectors
 from wormcast.wire import RECIRCULATE_PORT, DropReason, Kind
 
 Json = dict[str, Any]

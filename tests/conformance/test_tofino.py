@@ -14,12 +14,12 @@ import pytest
 from oracle.codec import Worm
 from oracle.trace import Record, decode_record, encode_trace, without_times
 from reference import Outcome, ReferenceSwitch
-from rig.vector_files import load_vectors
 from test_p4_artifacts import compile_script
 from test_reference import Frames
 from tofino import chip
 from tofino.reference_tofino import CELLS_A_FRAME, Tofino2Reference, TofinoReference
 from tofino.syntax import Program, read_program
+from vector_files import load_vectors
 from wormcast.wire import (
     CE_QUEUE_DEPTH,
     CPU_PORT,

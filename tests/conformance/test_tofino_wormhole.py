@@ -7,10 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from rig.vector_files import load_vectors
 from tofino import chip
 from tofino.syntax import Program
 from tofino.trains import SLOT_NS, Plan, Trains
+from vector_files import load_vectors
 
 STATE: dict[str, Any] = load_vectors("worm_switch.json")["states"]["wormhole"]
 SEED = os.environ.get("WORMCAST_SEED")

@@ -224,7 +224,7 @@ def test_what_the_documents_say_is_typed(compose: Compose, tmp_path: Path) -> No
         "docker compose exec fabric on h0 wormcast status": "host 0",
         "docker compose exec fabric on h0": "h0-eth0",
         "docker compose run --rm demo": "report: ",
-        "docker compose run --rm lab": "labs/run",
+        "docker compose run --rm lab": "switch/labs/run",
         "docker compose run --rm test": " passed",
         **{f"docker compose run --rm lab {lab}": "report.json" for lab in LABS},
     }

@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labs.pfc import install
+from labs.shell import PYTHON as SHELL_PYTHON
+from labs.typed import MininetScript
 from test_run import outside
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS = str(ROOT / "tests" / "python")
-sys.path[:0] = [path for path in (str(ROOT), TESTS) if path not in sys.path]
+sys.path[:0] = [path for path in (TESTS,) if path not in sys.path]
 
 from document_lab.pages import console  # noqa: E402
 
-from labs.pfc import install  # noqa: E402
-from labs.shell import PYTHON as SHELL_PYTHON  # noqa: E402
-from labs.typed import MininetScript  # noqa: E402
-
-RUN = [str(ROOT / "labs" / "run")]
+RUN = [str(ROOT / "switch" / "labs" / "run")]
 LABS = ("queues", "pfc", "registers", "exercises")
 SECONDS_MAX = 600.0
 """Only against hanging for ever."""
@@ -96,8 +95,10 @@ def report(*words: str, cwd: Path) -> dict[str, Any]:
 
 
 def documented(lab: str) -> list[str]:
-    """What the page of the labs says to type for one, after `labs/run`."""
-    (words,) = [line.split()[1:] for line in console("docs/labs.md", lab) if line.startswith("labs/run ")]
+    """What the page of the labs says to type for one, after `switch/labs/run`."""
+    (words,) = [
+        line.split()[1:] for line in console("docs/labs.md", lab) if line.startswith("switch/labs/run ")
+    ]
     return words
 
 
@@ -127,13 +128,15 @@ def test_make_runs_a_lab() -> None:
     """The lab itself is run below."""
     for line in console("docs/labs.md", "Labs"):
         words = line.split()
-        if words[0] == "labs/run":
+        if words[0] == "switch/labs/run":
             assert words[1:] == documented(words[1])
         elif words[0] == "make":
             told = subprocess.run(
                 ["make", "-n", *words[1:]], cwd=ROOT, env=outside(), capture_output=True, text=True
             )
-            assert told.stdout.splitlines()[-1] == f"labs/run {words[-1].removeprefix('LAB=')}", told.stderr
+            assert told.stdout.splitlines()[-1] == f"switch/labs/run {words[-1].removeprefix('LAB=')}", (
+                told.stderr
+            )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +196,7 @@ def test_a_topology_for_stratum_and_python_2_runs(tmp_path: Path) -> None:
     script = tmp_path / "topo.py"
     script.write_text(OLD_TOPOLOGY)
     mininet = MininetScript(
-        [str(ROOT / "labs/ngsdn/python"), str(script)], tmp_path, {"STRATUM_TMP": str(tmp_path)}
+        [str(ROOT / "switch/labs/ngsdn/python"), str(script)], tmp_path, {"STRATUM_TMP": str(tmp_path)}
     )
     try:
         assert "leaf7 wormcast-switch @ 50001" in mininet.transcript

@@ -44,7 +44,7 @@ from wormcast.wire import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/conformance"))
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests/conformance", "switch/tests/python")]
 from oracle.codec import Worm, decode_frame  # noqa: E402 - after the path is set
 from rig.p4runtime import P4RuntimeClient  # noqa: E402
 from rig.targets import COMPILED, targets  # noqa: E402

@@ -19,7 +19,7 @@ from ptf.base_tests import BaseTest
 from ptf.testutils import send_packet, test_param_get
 from reference import ReferenceSwitch
 from rig.p4runtime import P4RuntimeClient
-from rig.vector_files import load_vectors
+from vector_files import load_vectors
 from wormcast.wire import CPU_PORT, DropReason, Kind
 
 STATE = "small"

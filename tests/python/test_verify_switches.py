@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import finsy
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from rig.targets import targets
 from wormcast import routing
 from wormcast.cli.main import main
 from wormcast.p4rt.artifacts import find_artifacts
@@ -23,9 +23,6 @@ from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.routing import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/conformance"))
-from rig.targets import targets  # noqa: E402 - after the path is set
-
 PROGRAMS = ROOT / "switch/tests/programs"
 RING = 4
 START_SECONDS_MAX = 600.0

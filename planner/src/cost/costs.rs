@@ -107,7 +107,7 @@ impl Costs {
     /// The set of that name:
     ///
     /// - `agents`: this project's agents and switch on 100 Mb/s links. 2.1 µs a packet in
-    ///   the switch are the inverse of 480 thousand a second (bench/switch); an agent takes
+    ///   the switch are the inverse of 480 thousand a second (switch/bench); an agent takes
     ///   8.5 µs of processor time a frame, and 170 µs until a process has woken up
     ///   (bench/cost says how that was measured).
     /// - `torus`: TORUS §5. o = 1994 + 3.15·(M−128) ns, L_p 14, L_f 60 ns, t_process of

@@ -1,5 +1,5 @@
 //! Sends frames on an interface, as fast as it goes or at a given rate: the traffic of the
-//! measurements under `bench/switch`.
+//! measurements under `switch/bench`.
 //!
 //!     flood IFACE SECONDS (HEXFRAME | @FILE) [FRAMES_A_SECOND] [--discipline | --inject] [--json]
 //!

@@ -29,7 +29,7 @@ pub fn cases() -> Vec<Case> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = vec![
         here.join("../p4src/compiled/wormcast.json"),
-        here.join("../bench/switch/programs/l2.json"),
+        here.join("bench/programs/l2.json"),
     ];
     let mut directories = vec![here.join("tests/programs"), here.join("tests/conformance")];
     directories.extend(std::env::var_os("STF_PROGRAMS").map(PathBuf::from));

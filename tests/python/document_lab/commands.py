@@ -15,7 +15,7 @@ _INDENTED = re.compile(r"^    (?=\S)(.*)$", re.MULTILINE)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PROGRAM = re.compile(
     r"(?:[A-Z_]+=\S+ )*(wormcast(?:-[a-z]+)?|make|cargo|pytest|curl|flood|bare_forwarder|ln|cd|kill"
-    r"|(?:\.\./)*(?:\.venv/bin/\w+|bench/\S*run|setup/\S+|switch/fuzz/run|target/release/\S+))(?= |$)"
+    r"|(?:\.\./)*(?:\.venv/bin/\w+|(?:switch/)?bench/\S*run|setup/\S+|switch/(?:fuzz|labs)/run|target/release/\S+))(?= |$)"
 )
 OFFLINE = re.compile(
     r"wormcast (topo (make|draw|convert|fabric|lab)|costs(?! (measure|show|set))|schema|completions|--help"

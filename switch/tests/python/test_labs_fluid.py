@@ -6,20 +6,17 @@ import dataclasses
 import math
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labs import packets, queues
+from labs.fluid import Curve, serve
+from labs.rig import LabError
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [path for path in (str(ROOT),) if path not in sys.path]
-
-from labs import packets, queues  # noqa: E402
-from labs.fluid import Curve, serve  # noqa: E402
-from labs.rig import LabError  # noqa: E402
+ROOT = Path(__file__).resolve().parents[3]
 
 RATE = 1e6
 

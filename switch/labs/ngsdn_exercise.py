@@ -14,11 +14,11 @@ from labs.rig import L2_PROGRAM, ROOT, LabError
 from labs.shell import Shell, check_installed
 from labs.typed import MininetScript
 
-PYTHON = ROOT / "labs" / "ngsdn" / "python"
+PYTHON = ROOT / "switch" / "labs" / "ngsdn" / "python"
 EXERCISE_1 = "topo-v6.py"
 """The topology of exercise 1; the others are only started."""
 IMAGE = "wormcast"
-"""Any image of this repository in which labs/ngsdn/python is /usr/bin/python."""
+"""Any image of this repository in which switch/labs/ngsdn/python is /usr/bin/python."""
 IMAGE_LINE = "    image: opennetworking/ngsdn-tutorial:stratum_bmv2"
 LEAF_PORT = 50001
 GRPC_PORTS = {"leaf1": 50001, "leaf2": 50002, "spine1": 50003, "spine2": 50004}

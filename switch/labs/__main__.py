@@ -1,4 +1,4 @@
-"""The command line of the labs: `labs/run NAME [options]`."""
+"""The command line of the labs: `switch/labs/run NAME [options]`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def prepare() -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
     help="Labs: things that one should have seen once. Run them as root.",
-    epilog="labs/run NAME --help tells the options of a lab.",
+    epilog="switch/labs/run NAME --help tells the options of a lab.",
 )
 @click.pass_context
 def labs(context: click.Context) -> None:
@@ -128,7 +128,7 @@ def labs(context: click.Context) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code: 0 when all was seen that one should see, 1 when not, 2 for wrong use."""
     try:
-        result = labs.main(list(arguments), prog_name="labs/run", standalone_mode=False)
+        result = labs.main(list(arguments), prog_name="switch/labs/run", standalone_mode=False)
     except KeyboardInterrupt:
         return 130
     except Exception as error:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
+from labs.__main__ import LABS
+from labs.lossless_hosts import Arrivals, pfc_frame
+from labs.ngsdn.topology import modernise
+from labs.one_line import change_line
+from labs.pfc import along_a_line, around, channels, verify
+from labs.report import Report
+from labs.rig import LabError, ipv4_frame
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [path for path in (str(ROOT),) if path not in sys.path]
-
-from labs.__main__ import LABS  # noqa: E402
-from labs.lossless_hosts import Arrivals, pfc_frame  # noqa: E402
-from labs.ngsdn.topology import modernise  # noqa: E402
-from labs.one_line import change_line  # noqa: E402
-from labs.pfc import along_a_line, around, channels, verify  # noqa: E402
-from labs.report import Report  # noqa: E402
-from labs.rig import LabError, ipv4_frame  # noqa: E402
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_documents_tell_of_every_lab() -> None:
     text = (ROOT / "docs" / "labs.md").read_text()
     for lab in LABS:
         assert f"\n## {lab}\n" in text
-        assert f"docker compose run --rm lab {lab}\nlabs/run {lab}\n" in text or lab == "exercises"
+        assert f"docker compose run --rm lab {lab}\nswitch/labs/run {lab}\n" in text or lab == "exercises"
         assert f"pictures/labs/{lab}.svg" in text
 
 

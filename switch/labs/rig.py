@@ -14,9 +14,9 @@ from typing import IO, Any
 from wormcast.mininet.nodes import start_daemon, stop_process
 from wormcast.mininet.programs import find_switch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "switch" / "tests" / "programs"
-L2_PROGRAM = ROOT / "bench" / "switch" / "programs"
+L2_PROGRAM = ROOT / "switch" / "bench" / "programs"
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0

@@ -1,6 +1,6 @@
 """One switch beside BMv2: packets a second, latency, table writes. See README.md.
 
-Runs in a network namespace of its own (bench/switch/run makes it). Switches take turns, so that
+Runs in a network namespace of its own (switch/bench/run makes it). Switches take turns, so that
 what else the machine does falls on all of them.
 """
 
@@ -128,7 +128,7 @@ def arguments() -> argparse.Namespace:
             raise argparse.ArgumentTypeError(f"{text}: frames have 64 to 9000 bytes")
         return values
 
-    parser = argparse.ArgumentParser(prog="bench/switch/run", description=__doc__)
+    parser = argparse.ArgumentParser(prog="switch/bench/run", description=__doc__)
     parser.add_argument("what", nargs="*", help=f"{', '.join(MEASUREMENTS)}; all unless said")
     parser.add_argument("--switch", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--examples", type=Path, required=True, help=argparse.SUPPRESS)

@@ -1,1 +1,0 @@
-"""Labs: things that one should have seen once, one command each. `labs/run` lists them."""

@@ -1,0 +1,1 @@
+"""Labs: things that one should have seen once, one command each. `switch/labs/run` lists them."""
