@@ -131,8 +131,6 @@ fn a_switch_that_does_not_start_is_no_failure_of_a_script() {
     );
 }
 
-/// What the scripts expect is what BMv2 does, where it is installed, but for what
-/// `docs/drop-in.md` says.
 /// The verdicts that are not `passed`: names of scripts, and what they say.
 fn failures(report: &Value) -> Vec<(String, String)> {
     let cases = report["cases"].as_array().unwrap().iter();
@@ -147,13 +145,27 @@ fn failures(report: &Value) -> Vec<(String, String)> {
     failed.collect()
 }
 
+/// Where a BMv2 that was built without its assertions ends, or goes on: an index past the end of a register or meter
+/// array is undefined there.
+const UNDEFINED: [(&str, &str); 2] = [
+    ("externs", "the switch has ended (signal"),
+    ("meters", "the switch has ended (signal"),
+];
+
 fn are_as_known(failed: &[(String, String)], known: &[(&str, &str)]) -> bool {
-    let pairs = failed.iter().zip(known);
-    let mut alike = pairs
-        .map(|((name, problem), (known_name, why))| name == known_name && problem.contains(why));
-    failed.len() == known.len() && alike.all(|alike| alike)
+    let is = |(name, problem): &(String, String), (as_known, why): &(&str, &str)| {
+        name == as_known && problem.contains(why)
+    };
+    let defined = failed
+        .iter()
+        .filter(|failure| !UNDEFINED.iter().any(|undefined| is(failure, undefined)));
+    let defined: Vec<_> = defined.collect();
+    let mut pairs = defined.iter().zip(known);
+    defined.len() == known.len() && pairs.all(|(failure, known)| is(failure, known))
 }
 
+/// What the scripts expect is what BMv2 does, where it is installed, but for what
+/// `docs/drop-in.md` says.
 #[test]
 fn scripts_hold_on_bmv2() {
     if Command::new("simple_switch")
@@ -176,6 +188,8 @@ fn scripts_hold_on_bmv2() {
         ("passes", "the switch is busy for"),
         // Packets take time through a queue.
         ("queues", "instead of 00aa"),
+        // What `push_front` and `pop_front` free in a stack of header unions stays valid.
+        ("union_stacks", "instead of 0203"),
     ];
     assert!(are_as_known(&failed, &known), "{failed:#?}");
     assert!(report["passed"].as_u64().unwrap() >= 18, "{report}");
