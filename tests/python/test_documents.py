@@ -30,17 +30,17 @@ BY_E2E = re.compile(
 )
 REASONS = {
     r"wormcast worms": "switches in wormhole mode: tests/e2e/test_wormhole.py",
-    r"make (demo|lab|build|dist|test|seeds|setup|bench|docs|help|onos)\b": "takes minutes, or runs these tests; the target is looked up",
+    r"make (-C switch )?(demo|lab|build|dist|test|seeds|setup|bench|docs|help|onos)\b": "takes minutes, or runs these tests; the target is looked up",
     r"make run ": "a target of p4lang's tutorials, which are not here",
     r"(WORMCAST_WRITE_VECTORS=1 )?cargo |target/release/": "builds; its package, test or example is looked up",
     r"(\.venv/bin/python -m wormcast\.mininet\.sandbox )?pytest ": "these tests themselves; the path is looked up",
-    r"(bench/|switch/bench/|switch/fuzz/|\.\./\.\./\.venv/bin/python|SANITIZER=)": "measures or searches for minutes",
+    r"(bench/|switch/bench/|switch/fuzz/|(\.\./)+\.venv/bin/python|SANITIZER=)": "measures or searches for minutes",
     r"wormcast-switch |wormcast-stf |bare_forwarder |flood ": "needs interfaces and programs of the reader's",
     r"(curl|ln|cd|kill|\.) ": "about what the reader has started or installed",
     r"setup/arm64 ": "builds for many minutes",
     r"setup/test ": "runs these tests",
     r"setup/peer |tests/ptf/run ": "installs ptf, and needs a switch; run by tests/conformance/test_ptf.py",
-    r"(docker compose|switch/labs/run|git clone) ": "a lab: run by tests/e2e/test_labs.py; its options are looked up",
+    r"(docker compose|switch/labs/run|git clone)( |$)": "a lab: run by tests/e2e/test_labs.py; its options are looked up",
     r"docker ": "needs an image from elsewhere",
     r"WORMCAST_ONOS_BUNDLES=": "needs files of the official image of ONOS",
     r"wormcast (on( HOST| --|$)|schema KIND|recv|send|status|group|guard|switching|host|events|costs|trace|controller|verify|balance|change|route|topo)": (
@@ -168,8 +168,9 @@ def test_other_commands_are_there(document: str, command: str) -> None:
     elif program == "wormcast":
         check_wormcast(words[1:])
     elif program == "make":
-        if words[1] != "run":
-            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        folder, target = (words[2], words[3]) if words[1] == "-C" else (".", words[1])
+        if target != "run":
+            assert re.search(rf"^{target}:", (ROOT / folder / "Makefile").read_text(), re.MULTILINE)
     elif program == "cargo":
         check_cargo(words)
     elif program in ("wormcast-switch", "wormcast-agent", "wormcast-stf", "flood", "bare_forwarder"):
