@@ -52,8 +52,9 @@ def switch(*crates: str) -> list[str]:
 CRATES = {
     "wire": pure(),
     "routing": pure("wormcast-wire"),
-    "planner": pure("wormcast-wire", "wormcast-routing"),
-    "planner/python": shell("wormcast-wire", "wormcast-routing", "wormcast-planner"),
+    "verify": pure("wormcast-wire", "wormcast-routing"),
+    "planner": pure("wormcast-wire", "wormcast-routing", "wormcast-verify"),
+    "planner/python": shell("wormcast-wire", "wormcast-routing", "wormcast-verify", "wormcast-planner"),
     "protocol": pure("wormcast-wire"),
     "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
     "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core"),
@@ -92,7 +93,8 @@ PACKAGES = {"wormcast": "controller/wormcast"}
 # and none is added.
 RUST_CIRCLES = {
     "wire": [5],
-    "routing": [2, 6, 8],
+    "routing": [2, 6],
+    "verify": [8],
     "protocol": [3, 6, 6],
     "hostagent/core": [2, 2, 2, 6],
     "switch/pipeline": [2, 3, 14],

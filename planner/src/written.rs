@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wormcast_routing::deadlock::{Branching, ChannelGraph, DeadlockError, TableEntry};
 use wormcast_routing::group::paths_along;
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::{Attachment, Topology};
+use wormcast_verify::deadlock::{Branching, ChannelGraph, DeadlockError, TableEntry};
 use wormcast_wire::{
     GroupId, HostId, PortId, SHARES_WHOLE, SWITCHES_CROSSED_MAX, SchemeName, SwitchId,
 };

@@ -13,7 +13,6 @@ use study::{COSTS, HOST_SCHEMES, Study, costs_named, draw};
 use wormcast_planner::auto::{AutoRequest, Needs, plan_auto, plan_file};
 use wormcast_planner::cost::{CostModel, Costs, Message, Traffic, estimate};
 use wormcast_planner::replay::replay;
-use wormcast_routing::deadlock::read_groups;
 use wormcast_routing::generate::from_spec;
 use wormcast_routing::group::{
     Delivery, GroupPlan, GroupRequest, Scheme, SwitchMode, SwitchParameters, plan_group,
@@ -21,6 +20,7 @@ use wormcast_routing::group::{
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::TreeVariant;
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::read_groups;
 use wormcast_wire::HostId;
 
 /// The study of `bench/cost/run` in small: whatever is picked takes at most a tenth longer

@@ -166,7 +166,7 @@ fn check(asked: &Change<'_>, plan: &ChangeSteps) -> BTreeMap<Pair, Route> {
 }
 
 fn check_certificate(waits: &BTreeSet<(Hop, Hop)>, step: &Step) {
-    use wormcast_routing::deadlock::Channel;
+    use wormcast_verify::deadlock::Channel;
     let place: BTreeMap<Hop, usize> = (step.order.iter().enumerate())
         .map(|(place, channel)| match channel {
             Channel::Link {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use lab::follow;
 use proptest::prelude::*;
 use wormcast_planner::{AgentPlan, ClassDNumbers, FabricState, Group, Hosts, Planner};
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::{Algorithm, Route, Setting};
 use wormcast_routing::topology::{Damage, Topology};
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::{GroupId, HostId, SHARES_WHOLE, SwitchId};
 
 fn network(seed: u64) -> Topology {

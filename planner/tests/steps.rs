@@ -10,10 +10,10 @@ use lab::{Random, all_live, damage, follow, random_topology};
 use wormcast_planner::{
     AgentPlan, ClassDNumbers, FabricState, Method, Planner, RouteOrder, RouteTable,
 };
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::{Damage, Topology};
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::{HostId, SwitchId};
 
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;

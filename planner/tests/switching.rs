@@ -13,10 +13,10 @@ use wormcast_planner::{
     MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
     Switching, TRAIN_FRAMES, WormholeScheme, dependencies, difference, digest_agents, execute,
 };
-use wormcast_routing::deadlock::Verdict;
 use wormcast_routing::group::{Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::Verdict;
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use lab::{Random, all_live};
 use wormcast_planner::{AgentPlan, ClassDNumbers, Method, Planner, RouteTable};
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::routes::{Algorithm, Route, Setting};
 use wormcast_routing::topology::{Attachment, Damage, Link, Topology};
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::{HostId, PortId, SwitchId};
 
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;

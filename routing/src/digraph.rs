@@ -2,23 +2,25 @@
 
 /// A directed graph; nodes are numbered from 0.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Digraph {
+pub struct Digraph {
     next: Vec<Vec<u32>>,
 }
 
 impl Digraph {
-    pub(crate) fn add_node(&mut self) -> u32 {
+    /// One more node, and its number.
+    pub fn add_node(&mut self) -> u32 {
         self.next.push(Vec::new());
         self.next.len() as u32 - 1
     }
 
-    pub(crate) fn add_arc(&mut self, from: u32, to: u32) {
+    /// An arc between nodes that there are.
+    pub fn add_arc(&mut self, from: u32, to: u32) {
         self.next[from as usize].push(to);
     }
 
     /// All nodes so that every arc leads onward; `None` if there is a cycle. Of nodes
     /// that are free at the same time, those that became free first come first.
-    pub(crate) fn topological_order(&self) -> Option<Vec<u32>> {
+    pub fn topological_order(&self) -> Option<Vec<u32>> {
         let mut into = vec![0u32; self.next.len()];
         for &to in self.next.iter().flatten() {
             into[to as usize] += 1;
@@ -41,7 +43,7 @@ impl Digraph {
 
     /// A cycle with the fewest nodes, as its nodes in order; `None` if there is no cycle.
     /// Of several, one through the lowest node.
-    pub(crate) fn shortest_cycle(&self) -> Option<Vec<u32>> {
+    pub fn shortest_cycle(&self) -> Option<Vec<u32>> {
         let component = self.strong_components();
         let mut best: Option<Vec<u32>> = None;
         let mut search = Search::new(self.next.len());

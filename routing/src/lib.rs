@@ -6,19 +6,12 @@
 //! 2000), TORUS (Oral, George 2003), NIC (Yu, Buntinas, Panda 2003).
 //!
 //! - [`topology`], [`generate`]: what is wired to what
-//! - [`formats`]: topologies as files of other tools have them
 //! - [`updown`], [`routes`]: up\*/down\* and routes for each pair of hosts
 //! - [`intransit`]: minimal paths that hosts on the way re-inject
-//! - [`deadlock`]: whether worms can wait for each other
-//! - [`foreign`]: the same of routes that others made: forwarding tables, paths in CSV files
-//! - [`change`]: from routes to routes while worms of both are in the network
 //! - [`group`]: a scheme with its parameters on a topology, what it costs there; dimension-order paths of tori and meshes
 //! - [`structure`]: circuits, trees and chains over the hosts of a group
 
-pub mod deadlock;
-mod digraph;
-pub mod foreign;
-pub mod formats;
+pub mod digraph;
 pub mod generate;
 pub mod group;
 pub mod intransit;

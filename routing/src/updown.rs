@@ -14,7 +14,7 @@ use crate::topology::{Link, Topology, TopologyError};
 use wormcast_wire::SwitchId;
 
 /// No arc: the root has no way up.
-pub(crate) const NO_ARC: u32 = u32::MAX;
+const NO_ARC: u32 = u32::MAX;
 
 /// Directions of all links of a topology, and its spanning tree.
 #[derive(Clone, Debug)]
@@ -127,27 +127,28 @@ impl UpDown {
     pub fn tree_links(&self, topology: &Topology) -> Vec<Link> {
         self.order
             .iter()
-            .filter(|switch| self.parent_arc(**switch) != NO_ARC)
-            .map(|&switch| {
-                let up = topology.arcs()[self.parent_arc(switch) as usize];
-                Link {
+            .filter_map(|&switch| {
+                let up = topology.arcs()[self.parent_arc(switch)? as usize];
+                Some(Link {
                     a: topology.switch_id(up.to),
                     a_port: topology.arcs()[up.reverse as usize].port,
                     b: topology.switch_id(switch),
                     b_port: up.port,
-                }
+                })
             })
             .collect()
     }
 
     /// Parent in the spanning tree; `None` for a root.
     pub(crate) fn parent_of(&self, topology: &Topology, switch: u32) -> Option<u32> {
-        let arc = self.parent_arc(switch);
-        (arc != NO_ARC).then(|| topology.arcs()[arc as usize].to)
+        self.parent_arc(switch)
+            .map(|arc| topology.arcs()[arc as usize].to)
     }
 
-    pub(crate) fn parent_arc(&self, switch: u32) -> u32 {
-        self.parent_arc[switch as usize]
+    /// The arc to the parent in the spanning tree; `None` for a root.
+    pub fn parent_arc(&self, switch: u32) -> Option<u32> {
+        let arc = self.parent_arc[switch as usize];
+        (arc != NO_ARC).then_some(arc)
     }
 
     /// Switches from the roots outward.

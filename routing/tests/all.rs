@@ -6,18 +6,6 @@ mod balance;
 mod blocking;
 #[path = "../examples/accepted/cases.rs"]
 mod cases;
-mod deadlock;
-mod deadlock_buffers;
-mod deadlock_by_force;
-mod deadlock_certificate;
-mod deadlock_schemes;
-mod deadlock_simulated;
-mod foreign;
-mod foreign_files;
-mod foreign_mistakes;
-mod format_mistakes;
-mod formats;
-mod formats_of_tools;
 mod forwarding;
 mod generators;
 mod graphs;

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wormcast_routing::deadlock::read_groups;
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::group::{
     GroupRequest, Order, Scheme, plan_group, plan_group_on, plan_structure, plan_tree,
@@ -15,6 +14,7 @@ use wormcast_routing::group::{
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_routing::structure::{RootedTree, Structure, TreeVariant, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::read_groups;
 use wormcast_wire::{HostId, SwitchId};
 
 fn hosts(ids: &[u16]) -> Vec<HostId> {

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use graphs::all_paths::{Oracle, Switches, check_answer, paths_of, share_of};
 use graphs::{connected_graphs, distances, passed};
 use proptest::prelude::*;
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::intransit::PATHS_MAX;
 use wormcast_routing::routes::{Algorithm, Routes, Share};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::HostId;
 
 const IN_TRANSIT: [Algorithm; 5] = [

@@ -5,11 +5,11 @@ use crate::graphs;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::generate::{Irregular, irregular};
 use wormcast_routing::intransit::is_cut;
 use wormcast_routing::routes::{Algorithm, RouteError, Routes, Setting};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::{HostId, SwitchId};
 
 fn network(switches: usize, hosts: usize, seed: u64) -> Topology {

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use graphs::{Plain, connected_graphs, distances, follow, wire};
 use proptest::prelude::*;
-use wormcast_routing::deadlock::{Branching, Channel, ChannelGraph, Resource, Verdict};
 use wormcast_routing::generate::{Irregular, from_spec, irregular};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
 use wormcast_routing::updown::UpDown;
+use wormcast_verify::deadlock::{Branching, Channel, ChannelGraph, Resource, Verdict};
 use wormcast_wire::SwitchId;
 
 fn check_all(topology: &Topology) {

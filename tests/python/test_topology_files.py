@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from wormcast import routing
 from wormcast.cli.main import main
 
-FIXTURES = Path(__file__).parent.parent.parent / "routing" / "tests" / "data"
+FIXTURES = Path(__file__).parent.parent.parent / "verify" / "tests" / "data"
 
 
 def run(*arguments: object, stdin: str | None = None) -> Result:

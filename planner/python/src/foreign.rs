@@ -1,7 +1,7 @@
 //! The deadlock check of tables and paths that others made.
 
-use ::wormcast_routing::foreign::{self, Ends, ForeignError, Network};
-use ::wormcast_routing::formats::FormatError;
+use ::wormcast_verify::foreign::{self, Ends, ForeignError, Network};
+use ::wormcast_verify::formats::FormatError;
 use pyo3::prelude::*;
 
 use crate::topologies::placed;

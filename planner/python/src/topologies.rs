@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ::wormcast_routing::formats::{self, Document, Format, FormatError, Reading};
 use ::wormcast_routing::generate;
 use ::wormcast_routing::topology::Damage;
+use ::wormcast_verify::formats::{self, Document, Format, FormatError, Reading};
 use pyo3::prelude::*;
 
 use crate::arguments::{Answer, RoutingError, host_id, port_id, run, switch_id, text};

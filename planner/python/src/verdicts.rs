@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ::wormcast_routing::deadlock::{ChannelGraph, Model, read_groups};
 use ::wormcast_routing::routes::{Route, read_routes};
+use ::wormcast_verify::deadlock::{ChannelGraph, Model, read_groups};
 use pyo3::prelude::*;
 use wormcast_wire::HostId;
 

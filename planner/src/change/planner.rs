@@ -8,9 +8,9 @@ use super::steps::{Change, ChangeSteps, Method};
 use super::trees::Tree;
 use super::{detours, sequence};
 use crate::order::switch_order::Order;
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::SwitchId;
 
 /// A routing on the new topology.

@@ -1,8 +1,8 @@
 //! What changes, and the steps that are planned for it.
 
-use wormcast_routing::deadlock::Channel;
 use wormcast_routing::routes::{Algorithm, Route, Unreachable};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::Channel;
 use wormcast_wire::SwitchId;
 
 /// What changes.

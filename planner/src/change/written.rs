@@ -6,8 +6,8 @@ use super::dependencies::Dependencies;
 use super::paths::Paths;
 use super::planner::{Candidate, Planner};
 use super::steps::{ChangeSteps, Method, Step};
-use wormcast_routing::deadlock::Channel;
 use wormcast_routing::routes::Unreachable;
+use wormcast_verify::deadlock::Channel;
 use wormcast_wire::HostId;
 
 impl Planner<'_> {

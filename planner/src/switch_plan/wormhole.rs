@@ -6,7 +6,7 @@
 //! fragment before it. Groups come before the default action that needs them, and go after it, as of
 //! any table ([`Stage`](crate::Stage)).
 
-use wormcast_routing::deadlock::Branching;
+use wormcast_verify::deadlock::Branching;
 use wormcast_wire::PortId;
 
 use crate::model::copies::{Copies, Replica};

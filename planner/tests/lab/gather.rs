@@ -8,10 +8,10 @@ use wormcast_planner::{
     Gathered, Group, GroupScheme, Hosts, KeyFields, MatchValue, SwitchState, TABLE_GATHER,
     dependencies,
 };
-use wormcast_routing::deadlock::{Branching, ChannelGraph};
 use wormcast_routing::group::{Guard, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::Route;
 use wormcast_routing::topology::{Attachment, Topology};
+use wormcast_verify::deadlock::{Branching, ChannelGraph};
 use wormcast_wire::{GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 
 use super::model::parameter;

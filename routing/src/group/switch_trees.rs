@@ -8,7 +8,7 @@ use super::{GroupError, Least};
 use crate::routes::Routes;
 use crate::structure::StructureError;
 use crate::topology::Topology;
-use crate::updown::{NO_ARC, UpDown};
+use crate::updown::UpDown;
 use wormcast_wire::{HostId, SWITCHES_CROSSED_MAX};
 
 /// Refuses hosts that are not all under one root.
@@ -210,10 +210,8 @@ pub(super) fn ancestry<'a>(
 ) -> impl Iterator<Item = u32> + 'a {
     let mut at = from;
     std::iter::from_fn(move || {
-        let arc = updown.parent_arc(at);
-        (arc != NO_ARC).then(|| {
-            at = topology.arcs()[arc as usize].to;
-            arc
-        })
+        let arc = updown.parent_arc(at)?;
+        at = topology.arcs()[arc as usize].to;
+        Some(arc)
     })
 }

@@ -3,7 +3,7 @@
 
 use super::{NextHops, Phase};
 use crate::topology::Topology;
-use crate::updown::{NO_ARC, UpDown};
+use crate::updown::UpDown;
 
 pub(super) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
     let switches = topology.switch_count();
@@ -13,7 +13,7 @@ pub(super) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
         // Down along the branch that holds the destination …
         let mut at = dst;
         seen[dst as usize] = dst;
-        while let (arc, true) = (updown.parent_arc(at), updown.parent_arc(at) != NO_ARC) {
+        while let Some(arc) = updown.parent_arc(at) {
             let arc = topology.arcs()[arc as usize];
             let slot = (arc.reverse - topology.arc_first(arc.to)) as u8;
             for phase in [Phase::Up, Phase::Down] {
@@ -24,9 +24,9 @@ pub(super) fn plan(topology: &Topology, updown: &UpDown) -> NextHops {
         }
         // … and up everywhere else.
         for &at in updown.breadth_first() {
-            let arc = updown.parent_arc(at);
             let same_part = topology.component_of(at) == topology.component_of(dst);
-            if same_part && seen[at as usize] != dst && arc != NO_ARC {
+            let up = updown.parent_arc(at);
+            if let Some(arc) = up.filter(|_| same_part && seen[at as usize] != dst) {
                 tables.set(dst, at, Phase::Up, (arc - topology.arc_first(at)) as u8);
             }
         }

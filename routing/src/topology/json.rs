@@ -1,5 +1,5 @@
 //! Topology files: `{"switches":[…],"hosts":[…],"links":[…]}`. Fields that are not
-//! known are ignored, so that files may carry more; names are read by [`crate::formats`].
+//! known are ignored, so that files may carry more; names are read by the formats of wormcast-verify.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ impl Topology {
     }
 
     /// As [`Topology::to_json`], with names of switches and hosts and the kind.
-    pub(crate) fn to_json_with<'n>(
+    pub fn to_json_with<'n>(
         &self,
         switch_name: impl Fn(SwitchId) -> Option<&'n str>,
         host_name: impl Fn(HostId) -> Option<&'n str>,
@@ -84,7 +84,11 @@ fn lines(rows: impl Iterator<Item = Value>) -> String {
         .join(",")
 }
 
-pub(crate) fn parse(text: &str) -> Result<Value, TopologyError> {
+/// The JSON of a topology file.
+///
+/// # Errors
+/// [`TopologyError::Malformed`], with line and column.
+pub fn parse(text: &str) -> Result<Value, TopologyError> {
     serde_json::from_str(text).map_err(|error| TopologyError::Malformed {
         line: error.line(),
         column: error.column(),
@@ -92,7 +96,11 @@ pub(crate) fn parse(text: &str) -> Result<Value, TopologyError> {
     })
 }
 
-pub(crate) fn read_parts(value: &Value) -> Result<Parts, TopologyError> {
+/// The parts that the JSON of a topology file has.
+///
+/// # Errors
+/// A field that is missing, of another type, or out of bounds.
+pub fn read_parts(value: &Value) -> Result<Parts, TopologyError> {
     let Value::Object(top) = value else {
         return Err(wrong_type("topology", value, "an object"));
     };
@@ -232,7 +240,8 @@ fn port(at: &str, row: &Map<String, Value>, field: &'static str) -> Result<PortI
     Ok(PortId::new(port as u8).expect("bounded above"))
 }
 
-pub(crate) fn wrong_type(at: &str, value: &Value, expected: &'static str) -> TopologyError {
+/// That the value at a place of a file is not what is expected there.
+pub fn wrong_type(at: &str, value: &Value, expected: &'static str) -> TopologyError {
     let found = match value {
         Value::Null => "null".to_owned(),
         Value::Array(_) => "a list".to_owned(),

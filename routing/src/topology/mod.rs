@@ -7,7 +7,7 @@
 
 mod damage;
 mod error;
-pub(crate) mod json;
+pub mod json;
 pub(crate) mod remoteness;
 
 pub use damage::Damage;

@@ -71,12 +71,10 @@ impl UpDown {
         &'t self,
         topology: &'t Topology,
     ) -> impl Iterator<Item = (SwitchId, PortId)> + 't {
-        (0..topology.switch_count() as u32)
-            .filter(|&switch| self.parent_arc(switch) != NO_ARC)
-            .map(|switch| {
-                let arc = topology.arcs()[self.parent_arc(switch) as usize];
-                (topology.switch_id(switch), arc.port)
-            })
+        (0..topology.switch_count() as u32).filter_map(|switch| {
+            let arc = topology.arcs()[self.parent_arc(switch)? as usize];
+            Some((topology.switch_id(switch), arc.port))
+        })
     }
 
     /// Whether in each part one switch alone has no way up, so that there is a legal path between

@@ -3,9 +3,9 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
-use wormcast_routing::deadlock::{Branching, ChannelGraph, Verdict, certificate};
 use wormcast_routing::routes::{Algorithm, Route, Routes};
 use wormcast_routing::topology::Topology;
+use wormcast_verify::deadlock::{Branching, ChannelGraph, Verdict, certificate};
 use wormcast_wire::{HostId, PortId};
 
 use crate::proofs::plain::{End, Lengths, Plain, is_up};
