@@ -32,7 +32,7 @@ setup: ## install what is needed: system packages, Rust, .venv
 
 build: setup .build/built ## build the switch, the agent, the binding and the Python package
 
-.build/built: $(RUST_SOURCES) $(shell find controller mininet planner/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build setup/rust
+.build/built: $(RUST_SOURCES) $(shell find controller mininet verify/python planner/python -name '*.py' -o -name 'pyproject.toml' 2>/dev/null) pyproject.toml setup/build setup/rust
 	@setup/build
 	@mkdir -p .build && touch $@
 
@@ -70,8 +70,8 @@ lint: build ## rustfmt, clippy, ruff, mypy
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all
-	.venv/bin/ruff format controller mininet switch tests bench setup packaging docs
-	.venv/bin/ruff check --fix controller mininet switch tests bench setup packaging docs
+	.venv/bin/ruff format controller mininet switch verify tests bench setup packaging docs
+	.venv/bin/ruff check --fix controller mininet switch verify tests bench setup packaging docs
 
 lock: setup ## pin the Python dependencies anew (with hashes, without addresses)
 	.venv/bin/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements.lock pyproject.toml

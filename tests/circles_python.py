@@ -21,6 +21,7 @@ PLACES = (
     "docs/site",
     "switch",
     "switch/tests/python",
+    "verify/tests/python",
     "tests/conformance",
     "tests/python",
     "tests/e2e",
@@ -28,6 +29,8 @@ PLACES = (
     "tests/docker",
 )
 """Folders that modules are found in, beside the folder of the file that asks and the top."""
+LINKS = {"mininet/testbed/": "controller/wormcast/mininet/", "verify/python/": "controller/wormcast/verify/"}
+"""Folders that are packages of ours by a link."""
 
 
 def tracked(root: Path) -> list[Path]:
@@ -36,12 +39,15 @@ def tracked(root: Path) -> list[Path]:
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=root, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
-    testbed = "mininet/testbed/"
-    return [
-        root / name.replace(testbed, "controller/wormcast/mininet/", 1 if name.startswith(testbed) else 0)
-        for name in sorted(names)
-        if (root / name).is_file()
-    ]
+    return [root / linked(name) for name in sorted(names) if (root / name).is_file()]
+
+
+def linked(name: str) -> str:
+    """A file's name below controller/, if its folder is linked from there."""
+    for folder, link in LINKS.items():
+        if name.startswith(folder):
+            return link + name.removeprefix(folder)
+    return name
 
 
 def named(path: Path, module: str) -> Iterator[tuple[str, ...]]:

@@ -18,7 +18,7 @@ import opensm
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from wormcast import routing
+from wormcast import routing, verify
 
 SPECS = ("irregular:16:{}", "irregular:32:{}", "irregular:64:{}", "irregular:128:{}")
 REGULAR = ("torus:6", "mesh:6", "fat-tree:4", "shufflenet:2:3", "ring:9")
@@ -71,7 +71,7 @@ def compare(spec: str) -> Comparison:
             result.longer += 1
         else:
             result.same += 1
-    verdict = routing.verify(topology, {"routes": theirs})
+    verdict = verify.verify(topology, {"routes": theirs})
     result.opensm_deadlock_free = verdict["deadlock_free"]
     result.cycle = verdict.get("cycle", [])
     return result

@@ -25,7 +25,7 @@ import opensm
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from wormcast import routing
+from wormcast import routing, verify
 
 ROUTES = 10_000
 PATHS_ON = ("irregular:32:1", "irregular:256:1", "irregular:1024:1")
@@ -97,7 +97,7 @@ def measure_all(folder: Path, repeats: int) -> list[Timing]:
         file.write_text(text := paths_file(topology))
         net.write_text(network := json.dumps(topology))
         process = timed(lambda: run("--paths", file, "--topology", net), repeats + 1)[1:]
-        library = timed(lambda: routing.verify_paths(text, network), repeats)
+        library = timed(lambda: verify.verify_paths(text, network), repeats)
         found.append(Timing(f"{ROUTES:,} paths", spec, process, library))
     for spec in TABLES_ON:
         topology = routing.make(spec)
@@ -105,7 +105,7 @@ def measure_all(folder: Path, repeats: int) -> list[Timing]:
         net.write_text(network)
         file.write_text(text)
         process = timed(lambda: run("--tables", file, "--topology", net), repeats + 1)[1:]
-        library = timed(lambda: routing.verify_tables(network, [text]), repeats)  # noqa: B023
+        library = timed(lambda: verify.verify_tables(network, [text]), repeats)  # noqa: B023
         hosts = len(topology["hosts"])
         found.append(Timing(f"tables, {hosts * (hosts - 1):,} pairs", spec, process, library))
     return found
@@ -119,7 +119,7 @@ def judge_opensm(graphs: tuple[str, ...]) -> dict[str, int]:
         made = opensm.dump(topology, "updn", routing.spanning_tree(topology)["root"])
         if made.engine != "updn":
             raise opensm.OpenSmError(f"{spec}: updn gave up, {made.engine} took over")
-        answer = routing.verify_tables(made.ibnetdiscover, [made.tables["dump_lfts"]])
+        answer = verify.verify_tables(made.ibnetdiscover, [made.tables["dump_lfts"]])
         found[spec] = len(answer.get("cycle", []))
     return found
 

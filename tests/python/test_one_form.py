@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from controller_lab.fabrics import random_topology
 from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.serving import serving
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 from wormcast.network.groups import SCHEMES_ANYWHERE
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
@@ -122,7 +122,7 @@ def invocations(rng: random.Random, network: Topology, directory: Path) -> Itera
     yield ["verify", "--routes", file]
     yield ["verify", "--routes", file, *root]
     certificate = directory / "verify.json"
-    certificate.write_text(routing.to_text(routing.verify(network.to_json(), algorithm="osud")))
+    certificate.write_text(routing.to_text(verify.verify(network.to_json(), algorithm="osud")))
     yield ["verify", "--check", certificate]
     yield ["verify", "--check", certificate, "--buffers", "shared"]
     for scheme in [*routing.schemes(), "auto", "flood"]:

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 
 SCHEMA = Path(routing.__file__).parent / "schemas" / "balance.schema.json"
@@ -59,7 +59,7 @@ def test_balanced_routes_are_free_of_deadlock_and_reach_everyone() -> None:
     assert {(route["src"], route["dst"]) for route in routes["routes"]} == {
         (a, b) for a in range(48) for b in range(48) if a != b
     }
-    assert routing.verify(topology, routes)["deadlock_free"]
+    assert verify.verify(topology, routes)["deadlock_free"]
     assert routes["root"] == routing.balance_report(topology)["chosen"]["root"]
 
 

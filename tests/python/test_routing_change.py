@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.change import describe
 from wormcast.cli.main import main
 
@@ -55,12 +55,12 @@ def test_a_lost_link(algorithm: str) -> None:
     before = routing.routes(topology, algorithm)
     after = install(before, file["steps"])
     # The routes of the end fit the new topology, and are free of deadlock.
-    assert routing.verify(new, {"routes": list(after.values())})["deadlock_free"]
+    assert verify.verify(new, {"routes": list(after.values())})["deadlock_free"]
     surviving = [route for route in before["routes"] if _survives(route, link)]
     assert file["summary"]["routes_broken"] == len(before["routes"]) - len(surviving)
     # So are those that survive and those of the first step together.
     together = {"routes": [*surviving, *file["steps"][0]["changed"]]}
-    assert routing.verify(new, together)["deadlock_free"]
+    assert verify.verify(new, together)["deadlock_free"]
 
 
 def _survives(route: Json, link: Json) -> bool:
@@ -87,7 +87,7 @@ def test_an_added_link(tmp_path: Path) -> None:
     grown = routing.add_links(topology, [((0, 9), (3, 9)), ((3, 10), (8, 0))])
     assert {"id": 8, "ports": 12} in grown["switches"]
     after = install(routing.routes(topology), file["steps"])
-    assert routing.verify(grown, {"routes": list(after.values())})["deadlock_free"]
+    assert verify.verify(grown, {"routes": list(after.values())})["deadlock_free"]
     assert after[0, 3]["switches"] == [0, 3]
 
 

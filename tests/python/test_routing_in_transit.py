@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 
 Json = dict[str, Any]
@@ -87,7 +87,7 @@ def test_routes_lead_there_by_shares(switches: int, wiring: int, algorithm: str,
     topology = routing.make(f"irregular:{switches}:{wiring}:1:3")
     file = routing.routes(topology, algorithm, seed=seed)
     check_schema(file, "routes")
-    assert routing.verify(topology, file)["deadlock_free"]
+    assert verify.verify(topology, file)["deadlock_free"]
     home = {host["id"]: host["switch"] for host in topology["hosts"]}
     pairs = 0
     for (src, dst), group in groupby(file["routes"], lambda r: (r["src"], r["dst"])):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from routing_lab import ends, tree_ends
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def test_every_scheme_of_switches_reaches_the_members(spec: str, guard: str) -> 
     members = [1, 4, 6, 9, 12, 15]
     tree = planned(topology, members, "switch", guard)
     reached = []
-    for source, route in routing.trees_of(tree):
+    for source, route in verify.trees_of(tree):
         reached += tree_ends(topology, source, route)
     assert sorted(reached) == members[1:]
     table = planned(topology, members, "table", guard)

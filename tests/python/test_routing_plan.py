@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_lab import tree_ends
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast_planner import is_copied_by_switches
 
 Topology = dict[str, Any]
@@ -45,7 +45,7 @@ def test_every_pair_has_a_route_that_leads_there(switches: int, seed: int, algor
     for route in routes["routes"]:
         assert follow(topology, route) == route["dst"]
         assert route["in_transit"] == []
-    assert routing.verify(topology, routes)["deadlock_free"]
+    assert verify.verify(topology, routes)["deadlock_free"]
     one = routes["routes"][-1]
     assert routing.route(topology, one["src"], one["dst"], algorithm) == one
 
@@ -90,14 +90,14 @@ def test_every_scheme_reaches_every_member_once(fabric: Topology, scheme: str) -
     group = routing.group(fabric, request)
     if is_copied_by_switches(scheme):
         reached = []
-        for source, route in routing.trees_of(group):
+        for source, route in verify.trees_of(group):
             reached += tree_ends(fabric, source, route)
         if scheme != "switch":
             assert reached == []
             return
     else:
         reached = [edge["to"] for edge in group["edges"]]
-        assert routing.trees_of(group) == []
+        assert verify.trees_of(group) == []
     assert sorted(reached) == [0, 2, 5, 6, 7]
 
 
@@ -116,14 +116,14 @@ def test_verify_finds_a_cycle_and_names_it(fabric: Topology) -> None:
         return {"src": 2 * start, "dst": 2 * switches[2], "switches": switches, "ports": [4, 4, 0]}
 
     routes = {"routes": [around(start) for start in range(4)]}
-    verdict = routing.verify(fabric, routes)
+    verdict = verify.verify(fabric, routes)
     assert not verdict["deadlock_free"]
     assert [wait["channel"]["from"] for wait in verdict["cycle"]] == [
         {"switch": switch, "port": 4} for switch in (0, 1, 2, 3)
     ]
     assert verdict["cycle"][0]["held_by"] == {"kind": "unicast", "src": 0, "dst": 4}
     routes["routes"].pop()
-    free = routing.verify(fabric, routes)
+    free = verify.verify(fabric, routes)
     assert free["deadlock_free"]
     # All channels are in the order: two for each of 4 links and 8 hosts.
     assert len(free["order"]) == 24
@@ -132,15 +132,13 @@ def test_verify_finds_a_cycle_and_names_it(fabric: Topology) -> None:
 def test_branches_that_wait_for_each_other_are_seen_only_where_they_do(fabric: Topology) -> None:
     trees = []
     for source in (0, 5):
-        trees += routing.trees_of(
+        trees += verify.trees_of(
             routing.group(fabric, {"scheme": "switch", "source": source, "members": list(range(8))})
         )
-    assert routing.verify(fabric, algorithm="tree-only", trees=trees)["deadlock_free"]
-    assert routing.verify(fabric, algorithm="osud", trees=trees)["deadlock_free"]
-    assert routing.verify(fabric, algorithm="tree-only", trees=trees[:1], branching="coupled")[
-        "deadlock_free"
-    ]
-    both = routing.verify(fabric, algorithm="tree-only", trees=trees, branching="coupled")
+    assert verify.verify(fabric, algorithm="tree-only", trees=trees)["deadlock_free"]
+    assert verify.verify(fabric, algorithm="osud", trees=trees)["deadlock_free"]
+    assert verify.verify(fabric, algorithm="tree-only", trees=trees[:1], branching="coupled")["deadlock_free"]
+    both = verify.verify(fabric, algorithm="tree-only", trees=trees, branching="coupled")
     assert not both["deadlock_free"]
     assert both["proven"]
     assert {wait["held_by"]["src"] for wait in both["cycle"]} == {0, 5}
@@ -159,8 +157,8 @@ def test_branches_that_wait_for_each_other_are_seen_only_where_they_do(fabric: T
         (lambda t: routing.route(t, 0, 70_000), "host 70000 is outside 0 to 65534"),
         (lambda t: routing.routes(t, root=-1), "switch -1 is outside 0 to 65534"),
         (lambda t: routing.damage(t, links=[(0, 300)]), "port 300 is outside 0 to 253"),
-        (lambda t: routing.verify(t, branching="x"), "choices are independent, coupled"),
-        (lambda t: routing.verify(t, {"routes": 1}), 'field "routes" is missing or not a list'),
+        (lambda t: verify.verify(t, branching="x"), "choices are independent, coupled"),
+        (lambda t: verify.verify(t, {"routes": 1}), 'field "routes" is missing or not a list'),
         (lambda t: routing.order(t, [1, 99]), "there is no host 99; hosts are 0, 1, 2"),
     ],
 )
@@ -180,7 +178,7 @@ def test_planning_releases_the_interpreter() -> None:
         nonlocal begun
         while begun < 1000 and not seen.is_set():
             begun += 1
-            routing.verify(text, algorithm="osud")
+            verify.verify(text, algorithm="osud")
 
     planner = threading.Thread(target=plan)
     planner.start()

@@ -78,7 +78,7 @@ def commands() -> dict[str, list[tuple[list[object], tuple[int, ...]]]]:
         "balance": [(["balance", "--topology", "irregular:8:1"], (0,))],
         "refusal": [],
         "routing-change": [],  # of a running fabric: test_routing_setting.py
-        # Of running switches: test_verify_switches.
+        # Of running switches: verify/tests/python/test_verify_switches.py.
         "tables": [],
         # Of running switches: test_worms.py, tests/e2e/test_wormhole.py.
         "worms": [],

@@ -14,7 +14,7 @@ import click
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 from wormcast.cli.source import PlanningCommand
 from wormcast.routing import schemas
@@ -127,7 +127,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "topology": topology,
         "routes": routing.routes(topology),
         "group": group,
-        "verify": routing.verify(topology, algorithm="osud"),
+        "verify": verify.verify(topology, algorithm="osud"),
         "balance": routing.balance_report(topology),
         "change": routing.change(topology, routing.damage(topology, links=[(0, 1)])),
         "costs": routing.costs(),

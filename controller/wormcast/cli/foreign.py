@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.files import Json, planned, refuse, refuse_without_effect, write_text
 from wormcast.cli.files import read_text as read_file
 from wormcast.cli.refusal import Refusal
@@ -148,19 +148,19 @@ class Routes:
     def verify(self) -> Json:
         """The verify file. Raises `RoutingError`."""
         if self.paths is not None:
-            return routing.verify_paths(self.paths, self.topology)
+            return verify.verify_paths(self.paths, self.topology)
         assert self.topology is not None
-        return routing.verify_tables(self.topology, self.tables, self.ends, self.records)
+        return verify.verify_tables(self.topology, self.tables, self.ends, self.records)
 
     def check(self, certificate: Json) -> dict[str, int]:
         """Checks an order, by the second program. Raises `Violation`, or `ValueError`."""
         network = None
         if self.topology is not None:
-            network = routing.CheckedNetwork(routing.read(self.topology, allow_split=True), self.topology)
+            network = verify.CheckedNetwork(routing.read(self.topology, allow_split=True), self.topology)
         if self.paths is not None:
-            return routing.check_paths(self.paths, certificate, network)
+            return verify.check_paths(self.paths, certificate, network)
         assert network is not None
-        return routing.check_tables(network, self.tables, certificate, self.ends, self.records)
+        return verify.check_tables(network, self.tables, certificate, self.ends, self.records)
 
 
 def read_routes(foreign: Foreign, source: Source, api: str | None) -> tuple[Routes, list[str]]:
@@ -213,7 +213,7 @@ def answer_foreign(routes: Routes, names: Sequence[str], certificate: Json | Non
         if certificate is None:
             return routes.verify()
         return {"holds": True, **routes.check(certificate)}
-    except routing.Violation as violation:
+    except verify.Violation as violation:
         worm, held, needed = violation.worm, violation.held, violation.needed
         return {"holds": False, "worm": worm, "held": held, "needed": needed, "reason": violation.reason}
     except routing.RoutingError as error:

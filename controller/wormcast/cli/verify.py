@@ -10,6 +10,7 @@ import click
 from wormcast_planner import is_copied_by_switches
 
 from wormcast import routing
+from wormcast import verify as verifying
 from wormcast.cli.files import (
     Json,
     as_png_file,
@@ -209,8 +210,8 @@ def _verify_ours(
     else:
         given: dict[str, Any] = {name: chosen for name, chosen in model.items() if chosen is not None}
         given.setdefault("branching", mode)
-        answer = planned(lambda: routing.verify(topology, routes, **setting, groups=groups, **given))
-    if by_file and routing.saw_nothing(answer):
+        answer = planned(lambda: verifying.verify(topology, routes, **setting, groups=groups, **given))
+    if by_file and verifying.saw_nothing(answer):
         raise Refusal(
             "there is no route and no multicast in these files: nothing to check", code=NOTHING_TO_CHECK
         )
@@ -305,8 +306,8 @@ def _certificate(path: Path, option: str | None) -> Json:
 
 def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, path: Path | None) -> Json:
     try:
-        return {"holds": True, **routing.check_certificate(topology, routes, groups, certificate)}
-    except routing.Violation as violation:
+        return {"holds": True, **verifying.check_certificate(topology, routes, groups, certificate)}
+    except verifying.Violation as violation:
         worm, held, needed = violation.worm, violation.held, violation.needed
         return {"holds": False, "worm": worm, "held": held, "needed": needed, "reason": violation.reason}
     except ValueError as error:
@@ -315,7 +316,7 @@ def _check(topology: Json, routes: Json, groups: list[Json], certificate: Json, 
 
 def _explain(answer: Json) -> str:
     if "holds" not in answer:
-        return routing.explain(answer)
+        return verifying.explain(answer)
     if answer["holds"]:
         left_out = answer.get("groups_left_out")
         more = f"; not checked: groups {', '.join(map(str, left_out))}" if left_out else ""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.network.groups import GroupError
 from wormcast.network.routing import Routing
 from wormcast.offload.route_change import planned_steps
@@ -52,10 +52,10 @@ def verify_body(context: Json, raw: bytes) -> bytes:
     routes = body.get("routes")
     if routes is None:
         _check_pairs(topology)
-        return _encode(routing.verify(topology, **_in_force(topology, context)))
+        return _encode(verify.verify(topology, **_in_force(topology, context)))
     if isinstance(entries := routes.get("routes"), list):
         _check_count("routes", len(entries), ROUTES_MAX)
-    return _encode(routing.verify(topology, routes))
+    return _encode(verify.verify(topology, routes))
 
 
 def _in_force(topology: Json, context: Json) -> Json:

@@ -12,8 +12,8 @@ from wormcast.pictures.geometry import Curve, Point, bowed, line
 from wormcast.pictures.overlay import LegendEntry
 from wormcast.pictures.scene import Disc, Label, Scene, Stroke, text_width
 from wormcast.pictures.sketch import Sketch
-from wormcast.routing.ring import Hop, hops_of
-from wormcast.routing.verdicts import waits
+from wormcast.verify.ring import Hop, hops_of
+from wormcast.verify.verdicts import waits
 
 CYCLE_COLOUR = "#c0202f"
 NODE, NODE_TEXT = "#3b6ea5", "#ffffff"

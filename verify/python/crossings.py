@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wormcast.routing.worms import Step, Tree, Violation
+from wormcast.verify.worms import Step, Tree, Violation
 
 UNICAST, ADAPTER = -1, -2
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 
-FIXTURES = Path(__file__).parent.parent.parent / "verify" / "tests" / "data"
+FIXTURES = Path(__file__).parent.parent / "data"
 
 
 def run(*arguments: object, stdin: str | None = None) -> Result:
@@ -161,7 +161,7 @@ def verdict_of_a_loop(net: str) -> dict[str, Any]:
     rows = [
         {"switch": switch, "entries": [{"key": "0/0", "ports": [port]}]} for switch, port in first.items()
     ]
-    return routing.verify_tables(net, [json.dumps({"tables": [{"name": "t", "bits": 1, "switches": rows}]})])
+    return verify.verify_tables(net, [json.dumps({"tables": [{"name": "t", "bits": 1, "switches": rows}]})])
 
 
 def test_examples_of_the_help_texts_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 
 SCHEMA = json.loads((Path(routing.__file__).parent / "schemas" / "verify.schema.json").read_text())
@@ -62,7 +62,7 @@ def test_what_is_said_to_be_free_holds(
 ) -> None:
     groups = [*groups_of(fabric, ["circuit", "repeat"], [5, 20]), broadcast(fabric, 9)]
     for name, routes in unicast.items():
-        verdict = routing.verify(
+        verdict = verify.verify(
             fabric, routes, groups=groups, branching=branching, buffers=buffers, forwarding=forwarding
         )
         jsonschema.validate(verdict, SCHEMA)
@@ -79,33 +79,33 @@ def test_what_is_said_to_be_free_holds(
             "root": None,
         }
         if free:
-            counted = routing.check_certificate(fabric, routes, groups, verdict)
+            counted = verify.check_certificate(fabric, routes, groups, verdict)
             assert counted["worms"] > 32 * 31
             kinds = {kind for entry in verdict["order"] for kind in entry}
             assert ("buffer" in kinds) == (buffers != "spill")
             assert ("turn" in kinds) == (branching == "interrupted")
         else:
-            assert "waits for" in routing.explain(verdict)
+            assert "waits for" in verify.explain(verdict)
 
 
 def test_a_spoilt_order_is_caught(fabric: dict[str, Any], unicast: dict[str, Any]) -> None:
     groups = [*groups_of(fabric, ["circuit"], [5]), broadcast(fabric, 9)]
     routes = unicast["osud"]
-    verdict = routing.verify(fabric, routes, groups=groups, branching="interrupted", buffers="classes")
-    assert routing.check_certificate(fabric, routes, groups, verdict)
+    verdict = verify.verify(fabric, routes, groups=groups, branching="interrupted", buffers="classes")
+    assert verify.check_certificate(fabric, routes, groups, verdict)
     order = verdict["order"]
     kinds = [next(iter(entry)) for entry in order]
     swaps = 0
     for place in [0, kinds.index("buffer"), kinds.index("turn"), *range(1, len(order), 9)]:
         dropped = {**verdict, "order": order[:place] + order[place + 1 :]}
         if "turn" in order[place]:
-            with pytest.raises(routing.Violation, match="before it has one"):
-                routing.check_certificate(fabric, routes, groups, dropped)
+            with pytest.raises(verify.Violation, match="before it has one"):
+                verify.check_certificate(fabric, routes, groups, dropped)
         else:
-            with pytest.raises(routing.Violation, match="is not in the order"):
-                routing.check_certificate(fabric, routes, groups, dropped)
-        with pytest.raises(routing.Violation, match="is there twice"):
-            routing.check_certificate(fabric, routes, groups, {**verdict, "order": [*order, order[place]]})
+            with pytest.raises(verify.Violation, match="is not in the order"):
+                verify.check_certificate(fabric, routes, groups, dropped)
+        with pytest.raises(verify.Violation, match="is there twice"):
+            verify.check_certificate(fabric, routes, groups, {**verdict, "order": [*order, order[place]]})
     # Every channel that some worm holds while it needs the other.
     ends = {
         (end["switch"], end["port"]): n for n, e in enumerate(order) if "switch" in (end := e.get("from", {}))
@@ -115,8 +115,8 @@ def test_a_spoilt_order_is_caught(fabric: dict[str, Any], unicast: dict[str, Any
         for held, needed in itertools.pairwise(taken):
             swapped = list(order)
             swapped[held], swapped[needed] = order[needed], order[held]
-            with pytest.raises(routing.Violation, match="the other way"):
-                routing.check_certificate(fabric, routes, groups, {**verdict, "order": swapped})
+            with pytest.raises(verify.Violation, match="the other way"):
+                verify.check_certificate(fabric, routes, groups, {**verdict, "order": swapped})
             swaps += 1
     assert swaps > 20
 
@@ -134,15 +134,15 @@ def test_branches_that_wait_for_each_other_are_caught_though_no_order_shows_it(
         (two, "tree-only", "coupled", False),
         (two, "tree-only", "flushed", False),
     ]:
-        verdict = routing.verify(fabric, unicast[routes], groups=groups, branching=branching)
+        verdict = verify.verify(fabric, unicast[routes], groups=groups, branching=branching)
         assert verdict["deadlock_free"] == free, (routes, branching)
-        certificate = routing.verify(fabric, unicast[routes], groups=groups)
+        certificate = verify.verify(fabric, unicast[routes], groups=groups)
         certificate["model"]["branching"] = branching
         if free:
-            routing.check_certificate(fabric, unicast[routes], groups, certificate)
+            verify.check_certificate(fabric, unicast[routes], groups, certificate)
         else:
-            with pytest.raises(routing.Violation, match="others that hold it wait for this worm"):
-                routing.check_certificate(fabric, unicast[routes], groups, certificate)
+            with pytest.raises(verify.Violation, match="others that hold it wait for this worm"):
+                verify.check_certificate(fabric, unicast[routes], groups, certificate)
 
 
 def test_from_file_to_file(tmp_path: Path, fabric: dict[str, Any], unicast: dict[str, Any]) -> None:
@@ -217,7 +217,7 @@ def test_refusals(tmp_path: Path, fabric: dict[str, Any]) -> None:
 
 def test_letters_of_the_schemes_are_names_too(fabric: dict[str, Any]) -> None:
     for letter, name in zip("ABC", BRANCHINGS[1:], strict=True):
-        verdict = routing.verify(fabric, algorithm="osud", branching=letter)
+        verdict = verify.verify(fabric, algorithm="osud", branching=letter)
         assert verdict["model"]["branching"] == name
         assert verdict["deadlock_free"]
 
@@ -231,7 +231,7 @@ def test_people_are_told_who_waits_for_whom() -> None:
         way = [(start + step) % 4 for step in range(3)]
         out = [ports[step] for step in itertools.pairwise(way)]
         routes.append({"src": way[0], "dst": way[-1], "switches": way, "ports": [*out, 0], "in_transit": []})
-    told = routing.explain(routing.verify(ring, {"routes": routes})).splitlines()
+    told = verify.explain(verify.verify(ring, {"routes": routes})).splitlines()
     assert told[0] == "deadlock: 4 waits in a circle"
     box = "┌──────────┐"
     assert told[2].strip() == f"{box} {ports[0, 1]}          {ports[1, 0]} {box}"
@@ -240,5 +240,5 @@ def test_people_are_told_who_waits_for_whom() -> None:
     waits = [line for line in told if "held by unicast" in line]
     assert [line[:3] for line in waits] == ["[1]", "[2]", "[3]", "[4]"]
     assert [line[-3:] for line in waits] == ["[2]", "[3]", "[4]", "[1]"]
-    free = routing.explain(routing.verify(ring, {"routes": routes[:3]}))
+    free = verify.explain(verify.verify(ring, {"routes": routes[:3]}))
     assert free.startswith("free of deadlock: every worm takes 16 channels in one order")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wormcast.routing.foreign_files import Network, Path, Table, read_levels, read_paths, read_tables
-from wormcast.routing.worms import Violation
+from wormcast.verify.foreign_files import Network, Path, Table, read_levels, read_paths, read_tables
+from wormcast.verify.worms import Violation
 
 Json = Mapping[str, Any]
 Channel = tuple[str, str | None, str | None, str]

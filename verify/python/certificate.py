@@ -1,7 +1,7 @@
 """Whether a certificate holds: an order of channels and buffers that every worm follows.
 
 Knows nothing of how the order was found: walks the ports of every route and group itself.
-The models are those of `wormcast verify`; see `wormcast_routing::deadlock`.
+The models are those of `wormcast verify`; see `wormcast_verify::deadlock`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wormcast.routing.crossings import find_crossing
-from wormcast.routing.worms import Json, Network, Step, Violation, resource_name
+from wormcast.verify.crossings import find_crossing
+from wormcast.verify.worms import Json, Network, Step, Violation, resource_name
 
 
 def check(topology: Json, routes: Json | None, groups: Sequence[Json], certificate: Json) -> dict[str, int]:

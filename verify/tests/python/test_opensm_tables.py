@@ -1,7 +1,7 @@
 """`wormcast verify` on what OpenSM and infiniband-diags wrote of fabrics on ibsim: recorded once,
 and made anew for more networks where these are installed.
 
-Record again with `python tests/conformance/test_opensm_tables.py`.
+Record again with `python verify/tests/python/test_opensm_tables.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
 from wormcast.routing import schemas
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "bench/routing"))
 import lengths  # noqa: E402 - after the path is set
 import opensm  # noqa: E402
@@ -99,7 +99,7 @@ def test_the_deadlock_of_updn_is_found_in_its_own_tables(tmp_path: Path) -> None
         for channel in (wait["channel"], following["channel"]):
             assert ports[channel["from"]["node"]][lid] == int(channel["from"]["port"])
         assert wait["channel"]["to"]["node"] == following["channel"]["from"]["node"]
-    assert routing.explain(answer).splitlines()[:12] == DRAWN.splitlines()
+    assert verify.explain(answer).splitlines()[:12] == DRAWN.splitlines()
     alone = (tmp_path / "cycle.svg").read_text()
     assert all(f">{wait['channel']['from']['node']}</text>" in alone for wait in cycle)
     picture = tmp_path / "over.svg"
@@ -185,7 +185,7 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
     assert [wait["held_by"]["to"] for wait in answer["cycle"]] == ["LID 2", "LID 2"]
     path = answer["lost"][0]["path"]
     assert {(step["node"], step["port"]) for step in path} == {("S3", "3"), ("S1", "3")}
-    told = routing.explain(answer)
+    told = verify.explain(answer)
     assert "LID 2 (H0) goes round for ever: " in told
 
 
@@ -198,7 +198,7 @@ def test_a_lid_that_the_dump_leaves_out_is_explained(tmp_path: Path) -> None:
         moved, dump = tmp_path / "net", tmp_path / "dump"
         moved.write_text(re.sub(r"lid 28\b", f"lid {lid}", net))
         dump.write_text(gone)
-        told = routing.explain(json.loads(run("--topology", moved, "--tables", dump, "--json").stdout))
+        told = verify.explain(json.loads(run("--topology", moved, "--tables", dump, "--json").stdout))
         assert f"13 times a destination is not reached:\n  S0 has no entry for LID {lid} (H13)" in told
         assert ("as 64 is; OpenSM's opensm-lfts.dump has it" in told) == is_explained
 
@@ -211,18 +211,18 @@ def test_fresh_dumps_leave_out_the_last_lid_of_64() -> None:
     """32 switches and 32 hosts: what infiniband-diags prints lacks LID 64, what OpenSM writes has it."""
     made = opensm.dump(routing.make("irregular:32:9:1:4"), "updn", 0)
     for name, text in made.tables.items():
-        lost = routing.verify_tables(made.ibnetdiscover, [text])["lost"]
+        lost = verify.verify_tables(made.ibnetdiscover, [text])["lost"]
         assert len(lost) == (0 if name.startswith("opensm") else 31), name
         assert {entry["packet"]["to"] for entry in lost} <= {"LID 64"}
 
 
 def hold_together(net: str, tables: str) -> dict[str, Any]:
     """The answer, whose order the second program accepts."""
-    answer = routing.verify_tables(net, [tables])
+    answer = verify.verify_tables(net, [tables])
     assert answer["deadlock_free"]
     assert answer["lost"] == []
-    network = routing.CheckedNetwork(routing.read(net), net)
-    assert routing.check_tables(network, [tables], answer)["worms"] == 16
+    network = verify.CheckedNetwork(routing.read(net), net)
+    assert verify.check_tables(network, [tables], answer)["worms"] == 16
     return answer
 
 
@@ -300,12 +300,12 @@ def test_fresh_path_records(engine: str, free: bool) -> None:
     made = opensm.dump(topology, engine, records=True, timeout=600)
     assert made.engine == engine
     tables = [made.tables["dump_lfts"]]
-    assert not routing.verify_tables(made.ibnetdiscover, tables)["deadlock_free"]
-    answer = routing.verify_tables(made.ibnetdiscover, tables, records=made.records)
+    assert not verify.verify_tables(made.ibnetdiscover, tables)["deadlock_free"]
+    answer = verify.verify_tables(made.ibnetdiscover, tables, records=made.records)
     assert answer["deadlock_free"] == free
     if free:
-        network = routing.CheckedNetwork(routing.read(made.ibnetdiscover), made.ibnetdiscover)
-        assert routing.check_tables(network, tables, answer, records=made.records)["worms"] == 6
+        network = verify.CheckedNetwork(routing.read(made.ibnetdiscover), made.ibnetdiscover)
+        assert verify.check_tables(network, tables, answer, records=made.records)["worms"] == 6
 
 
 @pytest.mark.skipif(
@@ -323,16 +323,16 @@ def test_fresh_dumps_are_judged_as_their_routes(engine: str, spec: str, lmc: int
     walked = {
         "routes": lengths.walk(topology, opensm.read_ports(file), {h["id"]: h for h in topology["hosts"]})
     }
-    expected = routing.verify(topology, walked)["deadlock_free"]
+    expected = verify.verify(topology, walked)["deadlock_free"]
     for name, text in made.tables.items():
-        answer = routing.verify_tables(made.ibnetdiscover, [text])
+        answer = verify.verify_tables(made.ibnetdiscover, [text])
         assert answer["lost"] == [], name
         assert answer["checked"]["destinations"] == len(topology["hosts"]) << lmc
         if lmc == 0:
             assert answer["deadlock_free"] == expected, name
         if answer["deadlock_free"]:
-            network = routing.CheckedNetwork(routing.read(made.ibnetdiscover), made.ibnetdiscover)
-            assert routing.check_tables(network, [text], answer)["worms"] == answer["checked"]["destinations"]
+            network = verify.CheckedNetwork(routing.read(made.ibnetdiscover), made.ibnetdiscover)
+            assert verify.check_tables(network, [text], answer)["worms"] == answer["checked"]["destinations"]
 
 
 def record() -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import wormcast_planner as native
-
-from wormcast.routing.foreign import channel_name, checked_lines, packet_name
-from wormcast.routing.ring import draw_ring, hops_of
+from wormcast.verify.foreign import channel_name, checked_lines, packet_name
+from wormcast.verify.ring import draw_ring, hops_of
 
 
 def verify(

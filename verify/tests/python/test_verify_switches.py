@@ -22,7 +22,7 @@ from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.routing import schemas
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "switch/tests/programs"
 RING = 4
 START_SECONDS_MAX = 600.0

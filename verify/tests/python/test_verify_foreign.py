@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from wormcast import routing
+from wormcast import routing, verify
 from wormcast.cli.main import main
-from wormcast.routing.ring import NODES_MAX, Hop, draw_ring
+from wormcast.verify.ring import NODES_MAX, Hop, draw_ring
 
 SEEDS = range(12)
 
@@ -130,7 +130,7 @@ def test_rings_are_drawn_so_that_one_can_follow_the_lines(nodes: int, tmp_path: 
     result = run("--paths", file, "--json", "--draw", picture)
     assert result.exit_code == 1, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert f"deadlock: {nodes} waits in a circle" in routing.explain(json.loads(result.stdout))
+    assert f"deadlock: {nodes} waits in a circle" in verify.explain(json.loads(result.stdout))
 
 
 def test_a_ring_of_two() -> None:
@@ -144,7 +144,7 @@ def test_a_ring_of_two() -> None:
 
 def test_large_rings_are_listed() -> None:
     assert draw_ring([Hop(str(n), "", "") for n in range(NODES_MAX + 1)]) == []
-    told = routing.explain(routing.verify_paths(ring(NODES_MAX + 1))).splitlines()
+    told = verify.explain(verify.verify_paths(ring(NODES_MAX + 1))).splitlines()
     assert told[1].startswith("[1] s0:0 → s1     held by s0 → s2, line 2, which waits for [2]")
 
 
@@ -166,24 +166,24 @@ def random_paths(chance: random.Random, topology: dict[str, Any]) -> str:
 def test_the_second_program_accepts_orders_of_paths(seed: int, has_topology: bool) -> None:
     chance = random.Random(seed)
     topology = routing.make(f"irregular:8:{seed + 1}:2:3")
-    network = routing.CheckedNetwork(topology) if has_topology else None
+    network = verify.CheckedNetwork(topology) if has_topology else None
     text = random_paths(chance, topology)
-    verdict = routing.verify_paths(text, json.dumps(topology) if has_topology else None)
+    verdict = verify.verify_paths(text, json.dumps(topology) if has_topology else None)
     if not verdict["deadlock_free"]:
         with pytest.raises(ValueError, match="this file shows a deadlock"):
-            routing.check_paths(text, verdict, network)
+            verify.check_paths(text, verdict, network)
         return
-    assert routing.check_paths(text, verdict, network)["worms"] == verdict["checked"]["paths"]
+    assert verify.check_paths(text, verdict, network)["worms"] == verdict["checked"]["paths"]
     order = verdict["order"]
     taken = [entry for entry in order if "port" in entry["from"] and "port" in entry["to"]] or order
     dropped = {**verdict, "order": [entry for entry in order if entry is not chance.choice(taken)]}
     dropped["order"] = dropped["order"][: len(order) // 2]
-    with pytest.raises(routing.Violation, match="is not in the order"):
-        routing.check_paths(text, dropped, network)
-    with pytest.raises(routing.Violation, match="other way round"):
-        routing.check_paths(text, {**verdict, "order": order[::-1]}, network)
-    with pytest.raises(routing.Violation, match="is there twice"):
-        routing.check_paths(text, {**verdict, "order": [*order, order[0]]}, network)
+    with pytest.raises(verify.Violation, match="is not in the order"):
+        verify.check_paths(text, dropped, network)
+    with pytest.raises(verify.Violation, match="other way round"):
+        verify.check_paths(text, {**verdict, "order": order[::-1]}, network)
+    with pytest.raises(verify.Violation, match="is there twice"):
+        verify.check_paths(text, {**verdict, "order": [*order, order[0]]}, network)
 
 
 def random_tables(chance: random.Random, topology: dict[str, Any], wrong: float) -> dict[str, Any]:
@@ -208,19 +208,19 @@ def test_the_second_program_accepts_orders_of_tables(seed: int) -> None:
     free = deadlocks = 0
     for wrong in (0.0, 0.01, 0.3):
         text = json.dumps(random_tables(chance, topology, wrong))
-        network = routing.CheckedNetwork(topology)
+        network = verify.CheckedNetwork(topology)
         for ends in ("hosts", "all"):
-            verdict = routing.verify_tables(json.dumps(topology), [text], ends)
+            verdict = verify.verify_tables(json.dumps(topology), [text], ends)
             if not verdict["deadlock_free"]:
                 deadlocks += 1
                 continue
             free += 1
-            assert routing.check_tables(network, [text], verdict, ends)["steps"] > 100
+            assert verify.check_tables(network, [text], verdict, ends)["steps"] > 100
             order = verdict["order"]
-            with pytest.raises(routing.Violation):
-                routing.check_tables(network, [text], {**verdict, "order": order[::-1]}, ends)
-            with pytest.raises(routing.Violation, match="is not in the order"):
-                routing.check_tables(network, [text], {**verdict, "order": order[: len(order) // 2]}, ends)
+            with pytest.raises(verify.Violation):
+                verify.check_tables(network, [text], {**verdict, "order": order[::-1]}, ends)
+            with pytest.raises(verify.Violation, match="is not in the order"):
+                verify.check_tables(network, [text], {**verdict, "order": order[: len(order) // 2]}, ends)
     assert free >= 2
     assert deadlocks >= 1
 
@@ -237,7 +237,7 @@ def test_destinations_are_named_as_people_write_them() -> None:
     ]:
         rows = [{"switch": n, "entries": [{"key": key, "ports": [ports[n, (n + 1) % 3]]}]} for n in range(3)]
         text = json.dumps({"tables": [{"name": "t", "bits": bits, "switches": rows}]})
-        verdict = routing.verify_tables(json.dumps(topology), [text])
+        verdict = verify.verify_tables(json.dumps(topology), [text])
         assert {wait["held_by"]["to"] for wait in verdict["cycle"]} == {name}
         assert verdict["lost"][0]["kind"] == "loop"
 
@@ -283,5 +283,5 @@ def test_certificates_of_one_kind_are_none_of_another(tmp_path: Path) -> None:
 def test_pairs_of_a_path_follow_each_other() -> None:
     """A long path: every channel of it waits for the next, and for no other."""
     nodes = [f"n{n}" for n in range(50)]
-    verdict = routing.verify_paths("path\n" + " ".join(nodes) + "\n")
+    verdict = verify.verify_paths("path\n" + " ".join(nodes) + "\n")
     assert [(c["from"]["node"], c["to"]["node"]) for c in verdict["order"]] == list(itertools.pairwise(nodes))
