@@ -101,7 +101,9 @@ RUST_CIRCLES = {
     "switch/jit": [3],
 }
 # Pure Python packages and what they must not import.
-PURE_PACKAGES = [f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "verify", "pictures")]
+PURE_PACKAGES = [
+    f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "verify", "pictures")
+]
 # `wormcast.mininet` is a link to mininet/testbed.
 TESTBED = "mininet"
 TESTBED_USES = {
