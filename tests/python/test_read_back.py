@@ -56,11 +56,17 @@ def clear(lab: Lab, switch: int, table: str) -> None:
 
 
 @pytest.mark.network
-def test_tables_that_are_emptied_behind_its_back_are_found_said_and_filled_again(lab: Lab) -> None:
+def test_tables_that_are_emptied_behind_its_back_are_found_and_said_and_filled_again(lab: Lab) -> None:
     before = lab.get("switches/0")
     assert before["installed"]["entries"] > 10
     for table in find_artifacts().schema.tables:
         clear(lab, 0, table.name)
+    if lab.target.name == "simple_switch_grpc":
+        # Its server of P4Runtime keeps a list of its own, in which these entries still are: it takes none of them again.
+        lab.until(lambda: strayed(lab, 0) and any("exists" in reason for reason in refused(lab, 0)))
+        assert not lab.get("switches/0")["in_step"]
+        assert strayed(lab, 1) == strayed(lab, 2) == [], "nobody touched these"
+        return
     lab.until(lambda: sum(e["missing"] for e in strayed(lab, 0)) == before["installed"]["entries"])
     lab.until(lambda: is_whole(lab.get("switches/0")))
     after = lab.get("switches/0")
@@ -71,6 +77,11 @@ def test_tables_that_are_emptied_behind_its_back_are_found_said_and_filled_again
     lab.until(lambda: lab.get("switches/0")["read_back_s"] < time.monotonic() - began)
     assert lab.get("switches/0")["strayed"] == after["strayed"]
     assert strayed(lab, 1) == strayed(lab, 2) == [], "nobody touched these"
+
+
+def refused(lab: Lab, switch: int) -> list[str]:
+    events = lab.get("events?after=0&follow=false")["events"]
+    return [e["reason"] for e in events if e["kind"] == "switch_refused" and e["switch"] == switch]
 
 
 def test_a_part_each_second_and_all_within_a_minute() -> None:
