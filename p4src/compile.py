@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles v1model/wormcast.p4, and the P4Info of tna/, into compiled/: the same bytes on every machine.
+"""Compiles v1model/wormcast.p4, and the P4Info of ../targets/tofino, into compiled/: the same bytes on every machine.
 
 p4c writes where each expression came from (`source_info`) into its JSON. That is left
 out, so that the artifact depends on what the program does and on the compiler alone, not
@@ -7,7 +7,7 @@ on directories, comments or line numbers.
 
     compile.py [--out DIRECTORY]     P4C=/path/to/p4c-bm2-ss to choose the compiler
 
-The programs for Tofino and Tofino 2 go through p4c's front end alone, with the declarations of front_end/,
+The programs for Tofino and Tofino 2 go through p4c's front end alone, with the declarations of its front_end/,
 so that their P4Info needs no backend for the chips. compile.py --front-end DIRECTORY leaves what the
 front end made of them, as P4 (the tests run that on a model of the chips).
 
@@ -32,13 +32,14 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+TOFINO = HERE.parent / "targets" / "tofino"
 PROGRAM = "v1model/wormcast.p4"
 JSON_NAME = "wormcast.json"
 P4INFO_NAME = "wormcast.p4info.txtpb"
 SOURCES_NAME = "SOURCES.sha256"
 COMPILER_NAME = "COMPILER"
 CHIP_ARCHITECTURES = {"tofino": "tna", "tofino2": "t2na"}
-"""By chip: its program is tna/CHIP.p4, and the P4Info CHIP.p4info.txtpb."""
+"""By chip: its program is CHIP.p4 in TOFINO, and the P4Info CHIP.p4info.txtpb."""
 
 
 def find_compiler() -> str | None:
@@ -56,15 +57,11 @@ def compiler_version(compiler: str) -> str:
     return f"p4c {found.group(1)}"
 
 
-def hash_sources(root: Path = HERE) -> str:
-    """Text of SOURCES.sha256, in the format of sha256sum, sorted by path."""
-    paths = sorted(
-        path for folder in ("front_end", "shared", "tna", "v1model") for path in (root / folder).rglob("*.p4")
-    )
-    return "".join(
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root).as_posix()}\n"
-        for path in paths
-    )
+def hash_sources() -> str:
+    """Text of SOURCES.sha256, in the format of sha256sum run in this folder, sorted by path."""
+    folders = (TOFINO, HERE / "shared", HERE / "v1model")
+    paths = sorted(os.path.relpath(path, HERE) for folder in folders for path in folder.rglob("*.p4"))
+    return "".join(f"{hashlib.sha256((HERE / path).read_bytes()).hexdigest()}  {path}\n" for path in paths)
 
 
 def without_source_info(node: Any) -> Any:
@@ -96,7 +93,7 @@ def run_front_end(compiler: str, chip: str, folder: Path, arguments: list[str], 
     It always ends with an error: behind its front end this compiler looks for a program of v1model.
     """
     command = [compiler, "--arch", "psa", "--std", "p4-16", "--Wdisable", "-I", "front_end", *arguments]
-    run = subprocess.run([*command, f"tna/{chip}.p4"], cwd=HERE, check=False, capture_output=True, text=True)
+    run = subprocess.run([*command, f"{chip}.p4"], cwd=TOFINO, check=False, capture_output=True, text=True)
     for found in folder.glob(made):
         return found
     raise subprocess.CalledProcessError(run.returncode, command, run.stdout, run.stderr)

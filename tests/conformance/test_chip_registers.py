@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tofino.chip import P4SRC, TOFINO2, Chip
+from tofino.chip import SOURCES, TOFINO2, Chip
 from tofino.syntax import SyntaxProblem, read_program
 from tofino.tokens import Sources
 from tofino.values import ProgramProblem
@@ -98,7 +98,7 @@ class Asked:
     def __init__(self, folder: Path, inside: str, apply: str) -> None:
         source = folder / "program.p4"
         source.write_text(PROGRAM.replace("INSIDE", inside).replace("APPLY", apply))
-        self.chip = Chip(read_program(P4SRC / "front_end" / "t2na.p4", source), TOFINO2)
+        self.chip = Chip(read_program(SOURCES / "front_end" / "t2na.p4", source), TOFINO2)
 
     def ask(self, index: int, a: int = 0, b: int = 0, port: int = 8) -> tuple[int, int, int]:
         (copy,) = self.chip.forward(port, frame(index, a, b)).out

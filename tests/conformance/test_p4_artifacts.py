@@ -19,6 +19,7 @@ from wormcast import wire as ids
 from wormcast.routing import held
 
 P4SRC = REPOSITORY / "p4src"
+TOFINO = REPOSITORY / "targets" / "tofino"
 # Names in P4 that the Python enums spell without their prefix.
 ENUM_PREFIXES: dict[str, type[IntEnum] | type[ids.Flag]] = {
     "KIND": ids.Kind,
@@ -342,7 +343,7 @@ def test_chips_have_the_keys_and_parameters_of_the_contract(chip: str) -> None:
 
 def test_device_ports_of_the_two_chips_are_all_that_differs_between_them() -> None:
     """tofino.p4 and tofino2.p4 hold constants, and include the same program, with wormhole mode or without."""
-    tops = [(P4SRC / "tna" / name).read_text() for name in ("tofino.p4", "tofino2.p4")]
+    tops = [(TOFINO / name).read_text() for name in ("tofino.p4", "tofino2.p4")]
     own = r"(?m)^//.*$|= \w+;.*$|t?2?na\.p4|^#include \"(?:packet_mode|wormhole)\.p4\"\n"
     shapes = [re.sub(own, "", text) for text in tops]
     assert shapes[0] == shapes[1]
@@ -367,8 +368,8 @@ def test_the_front_end_takes_the_program_with_the_declarations_of_the_chip(
     if compiler is None or include is None:
         pytest.skip("needs p4c-bm2-ss, and tna.p4 and t2na.p4 of p4c's Tofino backend (P4C_TOFINO_INCLUDE)")
     command = [compiler, "--arch", "psa", "--std", "p4-16", "--Wdisable", f"-D__TARGET_TOFINO__={chip}"]
-    command += ["-I", str(include), "--top4", "FrontEndLast", "--dump", str(tmp_path), f"tna/{name}.p4"]
-    run = subprocess.run(command, cwd=P4SRC, check=False, capture_output=True, text=True)
+    command += ["-I", str(include), "--top4", "FrontEndLast", "--dump", str(tmp_path), f"{name}.p4"]
+    run = subprocess.run(command, cwd=TOFINO, check=False, capture_output=True, text=True)
     # Behind its front end this compiler looks for a program of v1model.
     assert list(tmp_path.glob("*FrontEndLast.p4")), run.stderr
     assert run.stderr.count("error:") == 1, run.stderr
@@ -377,7 +378,7 @@ def test_the_front_end_takes_the_program_with_the_declarations_of_the_chip(
 
 def test_limits_of_tofino_are_those_of_its_parser() -> None:
     """Numbers that P4 can not take from sizes.p4: states for each port, pieces for each bit of a length."""
-    text = (P4SRC / "tna" / "parser.p4").read_text()
+    text = (TOFINO / "parser.p4").read_text()
     ports = [int(port) for port in re.findall(r"state port_(\d+) ", text)]
     assert ports == list(range(ids.TOFINO_TREE_PORTS))
     for port, mask in re.findall(r"state port_(\d+) \{ meta.tree_ports = meta.tree_ports \| (0x\w+);", text):
@@ -385,7 +386,7 @@ def test_limits_of_tofino_are_those_of_its_parser() -> None:
     pieces = [int(size) for size in re.findall(r"state route_(\d+) ", text)]
     assert sum(pieces) == ids.TOFINO_MAX_ROUTE
     assert sum(int(size) for size in re.findall(r"state hop_(\d+) ", text)) == ids.TOFINO_MAX_PATH - 1
-    egress = (P4SRC / "tna" / "egress_parser.p4").read_text()
+    egress = (TOFINO / "egress_parser.p4").read_text()
     assert sum(int(size) for size in re.findall(r"state route_(\d+) ", egress)) == ids.TOFINO_MAX_PATH - 1
 
 

@@ -1,4 +1,4 @@
-"""The Tofino program (p4src/tna), run from its sources on a model of the chip, does what the others do."""
+"""The Tofino program (targets/tofino), run from its sources on a model of the chip, does what the others do."""
 
 import functools
 import itertools

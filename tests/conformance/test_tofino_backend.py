@@ -1,7 +1,7 @@
-"""The Tofino backend of p4c takes the program for both chips, and says of it what p4src/tna/README.md says.
+"""The Tofino backend of p4c takes the program for both chips, and says of it what targets/tofino/README.md says.
 
 Where it is not installed the tests are skipped: P4C_TOFINO names its p4c-barefoot, P4C_TOFINO_INCLUDE its tna.p4. It
-needs a change that p4src/tna/README.md tells: without it the compiler loses what parsers compare."""
+needs a change that targets/tofino/README.md tells: without it the compiler loses what parsers compare."""
 
 import functools
 import os
@@ -16,7 +16,7 @@ from rig.targets import REPOSITORY
 from test_p4_artifacts import tofino_declarations
 from tofino.resources import read_resources
 
-P4SRC = REPOSITORY / "p4src"
+SOURCES = REPOSITORY / "targets" / "tofino"
 BACKEND = shutil.which(os.environ.get("P4C_TOFINO", "p4c-barefoot"))
 CHIPS = {"tofino": ("tna", 1, ["--disable-parse-depth-limit"]), "tofino2": ("t2na", 2, [])}
 
@@ -41,11 +41,11 @@ def compiled(chip: str) -> Path:
         "assembler-with-cpp",
         define,
         *folders,
-        f"tna/{chip}.p4",
+        f"{chip}.p4",
         "-o",
         str(flat),
     ]
-    subprocess.run(preprocess, cwd=P4SRC, check=True, capture_output=True)
+    subprocess.run(preprocess, cwd=SOURCES, check=True, capture_output=True)
     command = [BACKEND, "--nocpp", define, "--target", chip, "--arch", arch, "--p4runtime-force-std-externs"]
     command += ["-g", "--verbose", *options, "-o", str(out), str(flat)]
     run = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -61,7 +61,7 @@ def parser(chip: str, gress: str) -> str:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_the_chip_has_room_and_the_table_says_how_much(chip: str) -> None:
-    readme = (P4SRC / "tna" / "README.md").read_text()
+    readme = (SOURCES / "README.md").read_text()
     (row,) = re.findall(rf"^\| `{chip}.p4` \| (.*) \|$", readme, re.MULTILINE)
     assert row.split(" | ") == read_resources(compiled(chip), chip).cells()
 
@@ -72,7 +72,7 @@ def test_parsers_compare(chip: str) -> None:
     for gress, state in (("ingress", "tree_byte"), ("egress", "next_branch")):
         found = re.search(rf"^    {state}:\n      match: \[ (.*) \]", parser(chip, gress), re.MULTILINE)
         assert found is not None, (
-            f"{state} of {gress} compares nothing: the compiler needs a change (p4src/tna/README.md)"
+            f"{state} of {gress} compares nothing: the compiler needs a change (targets/tofino/README.md)"
         )
 
 

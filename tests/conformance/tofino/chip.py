@@ -20,7 +20,7 @@ from tofino.values import Cell, Entry, Frame, Switch
 
 Json = dict[str, Any]
 HERE = Path(__file__).resolve().parent
-P4SRC = HERE.parents[2] / "p4src"
+SOURCES = HERE.parents[2] / "targets" / "tofino"
 
 PORT_BYTE_RECIRCULATION = 254
 CPU = 510
@@ -33,7 +33,7 @@ DEPTH_MAX = (1 << 19) - 1  # cells of a queue that are counted
 class Target:
     """One of the two chips, and how a switch that is made of it is cabled."""
 
-    declarations: str  # of its architecture, in p4src/front_end
+    declarations: str  # of its architecture, in targets/tofino/front_end
     recirculation: int  # device port
     cpu: int  # device port
     metadata_bytes: int  # in front of a frame
@@ -94,9 +94,9 @@ class Routed:
     queue: int
 
 
-def load(p4src: Path = P4SRC, top: str = "tofino.p4") -> Program:
+def load(top: str = "tofino.p4") -> Program:
     """The program, with the architecture's declarations in front."""
-    return read_program(p4src / "front_end" / TARGETS[top].declarations, p4src / "tna" / top)
+    return read_program(SOURCES / "front_end" / TARGETS[top].declarations, SOURCES / top)
 
 
 class Chip:

@@ -22,7 +22,7 @@ class Resources:
     rows: tuple[int, int]
 
     def cells(self) -> list[str]:
-        """As the table in p4src/tna/README.md has them."""
+        """As the table in targets/tofino/README.md has them."""
         stages, rows = (" + ".join(map(str, pair)) for pair in (self.stages, self.rows))
         return [stages, str(self.phv_bits), str(self.sram), str(self.tcam), rows]
 

@@ -1,4 +1,4 @@
-"""Reads P4_16: as much of the language as p4src/tna uses, and what p4c's front end makes of it.
+"""Reads P4_16: as much of the language as targets/tofino uses, and what p4c's front end makes of it.
 
 What it does not know is an error.
 """

@@ -1,4 +1,4 @@
-// What p4src/tna uses of the Tofino 2 Native Architecture, in our own words and for the same readers as
+// What targets/tofino uses of the Tofino 2 Native Architecture, in our own words and for the same readers as
 // tna.p4: what differs there, and registers.
 
 #ifndef T2NA_P4

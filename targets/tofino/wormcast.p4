@@ -1,10 +1,10 @@
 // Wormcast on Tofino. This file composes only; tofino.p4 and tofino2.p4 include it. The wire is
 // wire/SPEC.md, the names a controller uses are p4src/CONTRACT.md.
 
-#include "../shared/ids.p4"
-#include "../shared/sizes.p4"
-#include "../shared/types.p4"
-#include "../shared/headers.p4"
+#include "../../p4src/shared/ids.p4"
+#include "../../p4src/shared/sizes.p4"
+#include "../../p4src/shared/types.p4"
+#include "../../p4src/shared/headers.p4"
 #include "metadata.p4"
 #include "parser.p4"
 #include "admission.p4"

@@ -4,9 +4,9 @@
 #ifndef WORMCAST_METADATA_P4
 #define WORMCAST_METADATA_P4
 
-#include "../shared/headers.p4"
-#include "../shared/ids.p4"
-#include "../shared/sizes.p4"
+#include "../../p4src/shared/headers.p4"
+#include "../../p4src/shared/ids.p4"
+#include "../../p4src/shared/sizes.p4"
 
 // Bit of back_count: the head has crossed a switch that does not record the way back.
 const bit<8> BACK_UNKNOWN = 0x80;
