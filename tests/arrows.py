@@ -93,8 +93,6 @@ PACKAGES = {"wormcast": "controller/wormcast"}
 # and none is added.
 RUST_CIRCLES = {
     "wire": [5],
-    "routing": [2, 6],
-    "verify": [8],
     "protocol": [3, 6, 6],
     "hostagent/core": [2, 2, 2, 6],
     "switch/pipeline": [2, 3, 14],

@@ -1,7 +1,11 @@
 //! What the sends of a group cost the network (TORUS §4, PACKET §3), by replaying them
 //! link by link.
 
-use super::{GroupError, GroupRequest, Scheme, Unicast, plan_structure};
+use super::error::GroupError;
+use super::request::GroupRequest;
+use super::scheme::Scheme;
+use super::shape::plan_structure;
+use super::unicast::Unicast;
 use crate::structure::torus_latency::{
     Constants, PROCESS_MD_NS, PROCESS_MU_NS, PROCESS_S_NS, PROCESS_SEPARATE_NS, PROCESS_U_NS,
     PathCounts, forwarded_ns, full_ns, separate_ns,

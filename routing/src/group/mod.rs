@@ -7,8 +7,11 @@ mod least;
 mod legal_tree;
 mod metrics;
 mod order;
+mod plan;
+mod request;
 mod request_json;
 mod scheme;
+mod shape;
 mod shared_tree;
 mod switch_bound;
 mod switch_delivery;
@@ -23,103 +26,20 @@ pub use error::GroupError;
 pub use least::Least;
 pub use metrics::{Metrics, SENDS_MAX, measure_group};
 pub use order::Order;
+pub use plan::{Delivery, GroupPlan};
+pub use request::{GroupRequest, PAYLOAD_BYTES_DEFAULT};
 pub use scheme::{CHAIN_LENGTH_DEFAULT, Scheme};
+pub use shape::{plan_recipe, plan_structure, plan_tree};
 pub use shared_tree::{SHARED_TREES_MAX, SharedTree, paths_along, rooted_tree, shared_trees};
 pub use switch_delivery::{GroupEntry, Relay, SwitchCost, SwitchDelivery};
 pub use switch_parameters::{Guard, SwitchMode, SwitchParameters};
 pub use switch_tree::{SwitchTree, TreeEnd};
 pub use unicast::{Routing, Unicast, with_paths};
 
-use crate::routes::Routes;
-use crate::structure::k_binomial;
-use crate::structure::postal::LAMBDA_DEFAULT;
-use crate::structure::{Discipline, Edge, Recipe, RootedTree, Structure, StructureError, ordering};
-use crate::topology::{Link, Topology};
-use crate::updown::UpDown;
-use wormcast_wire::{HostId, SwitchId};
-
-/// Bytes of a message that one packet carries unless said otherwise: what a frame of 1500
-/// bytes has left after the worm header (12), the route a session keeps room for (20),
-/// and the headers of a data packet that is forwarded (12 + 10 + 2; wire/SPEC.md §2,
-/// §5).
-pub const PAYLOAD_BYTES_DEFAULT: u32 = 1444;
-
-/// What is to be planned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupRequest {
-    /// Scheme with its parameters.
-    pub scheme: Scheme,
-    /// Host that sends.
-    pub source: HostId,
-    /// Members, in any order; the source is one of them.
-    pub members: Vec<HostId>,
-    /// Order the scheme works on. Unless given: CCO for k-binomial trees, dimension
-    /// order for them on tori and meshes; for U-torus and M_d-torus dimension order, for
-    /// S-torus and M_u-torus along the Hamiltonian path; ascending for all others. A
-    /// rooted tree is always ascending, M_d-torus always in dimension order.
-    pub order: Option<Order>,
-    /// Packets of a message, for the best k and for counting steps.
-    pub packets: u32,
-    /// Bytes of a message, if they were what was given.
-    pub bytes: Option<u64>,
-    /// Bytes of a message that one packet carries.
-    pub payload_bytes: u32,
-    /// In which order hosts send packets to their children.
-    pub discipline: Discipline,
-    /// Unicast paths between the hosts, unless the topology's default
-    /// ([`Routing::default_on`]). Only [`plan_group_on`] looks at it.
-    pub routing: Option<Routing>,
-    /// Scheme `switch` under guard C: links of the trees that its messages take in turn, where they are
-    /// chosen already. None: the tree that is best for the source.
-    pub shared: Vec<Vec<Link>>,
-}
-
-impl GroupRequest {
-    /// A request with one packet and every choice left open.
-    pub fn new(scheme: Scheme, source: HostId, members: Vec<HostId>) -> GroupRequest {
-        GroupRequest {
-            scheme,
-            source,
-            members,
-            order: None,
-            packets: 1,
-            bytes: None,
-            payload_bytes: PAYLOAD_BYTES_DEFAULT,
-            discipline: Discipline::default(),
-            routing: None,
-            shared: Vec::new(),
-        }
-    }
-}
-
-/// A group planned on a topology.
-#[derive(Clone, Debug)]
-pub struct GroupPlan {
-    /// What was planned, with every choice filled in; members are ascending.
-    pub request: GroupRequest,
-    /// Members in the order the scheme works on.
-    pub ordered: Vec<HostId>,
-    /// Steps until the last member has the last packet. k-binomial under FPFS: T1 +
-    /// (m−1)·k, which a source with fewer than k children undercuts. Switch: one for each
-    /// worm of each packet, and one more with a relay.
-    pub steps: u64,
-    /// Who sends to whom.
-    pub delivery: Delivery,
-    /// What the sends cost the network, if it was asked for ([`measure_group`]).
-    pub metrics: Option<Metrics>,
-}
-
-/// Who sends to whom.
-#[derive(Clone, Debug)]
-pub enum Delivery {
-    /// Hosts forward.
-    Hosts {
-        /// Sends of the first packet, in the order of the schedule.
-        edges: Vec<Edge>,
-    },
-    /// Switches replicate.
-    Switches(Box<SwitchDelivery>),
-}
+use crate::structure::{Discipline, k_binomial};
+use crate::topology::Topology;
+use shape::{build, check_reach, complete};
+use wormcast_wire::SwitchId;
 
 /// Plans a group on the unicast paths that the request asks for. `root` is the root of
 /// up\*/down\* routes.
@@ -179,171 +99,4 @@ pub fn plan_group<'r, 't: 'r>(
         delivery: Delivery::Hosts { edges },
         metrics: None,
     })
-}
-
-/// The structure that [`plan_group`] takes the edges from; `None` if switches replicate.
-///
-/// # Errors
-/// As [`plan_group`].
-pub fn plan_structure<'r, 't: 'r>(
-    paths: impl Into<Unicast<'r, 't>>,
-    request: &GroupRequest,
-) -> Result<Option<Structure>, GroupError> {
-    let paths = paths.into();
-    let (request, ordered) = complete(paths, request)?;
-    build(paths, &request, &ordered)
-}
-
-/// Checks the members and fills in every choice; gives the members in their order too.
-fn complete(
-    paths: Unicast<'_, '_>,
-    request: &GroupRequest,
-) -> Result<(GroupRequest, Vec<HostId>), GroupError> {
-    let topology = paths.topology();
-    let mut request = request.clone();
-    request.members.sort_unstable();
-    request.routing = Some(paths.routing());
-    let order = choose_order(topology, request.scheme, request.order)?;
-    request.order = Some(order);
-    for &member in &request.members {
-        check_reach(paths, request.source, member)?;
-    }
-    match &mut request.scheme {
-        Scheme::KBinomial { k: k @ None } => {
-            *k = Some(k_binomial::optimal_k(
-                request.members.len(),
-                request.packets,
-            ));
-        }
-        Scheme::MuTorus { r: r @ None } => {
-            let ring = topology.grid().and_then(|grid| grid.radix.first());
-            *r = Some(ring.map_or(CHAIN_LENGTH_DEFAULT, |&radix| u32::from(radix)));
-        }
-        _ => {}
-    }
-    let own;
-    let updown = match paths {
-        Unicast::Routes(routes) => routes.updown(),
-        Unicast::DimensionOrder(_) => {
-            // Only CCO asks for the tree; to choose the root well takes longer.
-            let root = topology.switches().first().map(|switch| switch.id);
-            own = UpDown::new(topology, root.filter(|_| order != Order::Cco))?;
-            &own
-        }
-    };
-    let ordered = order.apply(topology, updown, &request.members)?;
-    // The checks of members and source that every scheme makes.
-    Structure::repeat(ordered.clone(), request.source)?;
-    Ok((request, ordered))
-}
-
-/// The order that a scheme works on if this one is asked for.
-fn choose_order(
-    topology: &Topology,
-    scheme: Scheme,
-    asked: Option<Order>,
-) -> Result<Order, GroupError> {
-    let name = scheme.name();
-    let has_grid = topology.grid().is_some();
-    if scheme.goes_by_coordinates() && !has_grid && (asked.is_none() || scheme == Scheme::MdTorus) {
-        return Err(StructureError::SchemeNeedsGrid { scheme: name }.into());
-    }
-    Ok(match (scheme, asked) {
-        (Scheme::Tree { .. } | Scheme::Switch(_), _) => Order::Id,
-        (Scheme::MdTorus, None | Some(Order::Dimension)) => Order::Dimension,
-        (Scheme::MdTorus, Some(other)) => {
-            return Err(GroupError::Request {
-                at: "parameters.order".into(),
-                reason: format!(
-                    "{} does not suit {name}, which goes ring by ring; it takes dimension",
-                    other.name()
-                ),
-            });
-        }
-        (_, Some(order)) => order,
-        (Scheme::UTorus, None) => Order::Dimension,
-        (Scheme::STorus | Scheme::MuTorus { .. }, None) => Order::Hamiltonian,
-        (Scheme::KBinomial { .. }, None) if has_grid => Order::Dimension,
-        (Scheme::KBinomial { .. }, None) => Order::Cco,
-        (_, None) => Order::Id,
-    })
-}
-
-fn build(
-    paths: Unicast<'_, '_>,
-    request: &GroupRequest,
-    ordered: &[HostId],
-) -> Result<Option<Structure>, GroupError> {
-    let recipe = recipe_of(paths, request, ordered)?;
-    let structure = recipe.map(|recipe| recipe.structure(ordered, request.source));
-    Ok(structure.transpose()?)
-}
-
-/// The shape that [`plan_group`] gives a group, and its members in the order it works on; `None` in
-/// place of the shape if switches replicate.
-///
-/// # Errors
-/// As [`plan_group`].
-pub fn plan_recipe<'r, 't: 'r>(
-    paths: impl Into<Unicast<'r, 't>>,
-    request: &GroupRequest,
-) -> Result<(Option<Recipe>, Vec<HostId>), GroupError> {
-    let paths = paths.into();
-    let (request, ordered) = complete(paths, request)?;
-    Ok((recipe_of(paths, &request, &ordered)?, ordered))
-}
-
-fn recipe_of(
-    paths: Unicast<'_, '_>,
-    request: &GroupRequest,
-    ordered: &[HostId],
-) -> Result<Option<Recipe>, GroupError> {
-    Ok(Some(match request.scheme {
-        Scheme::Repeat => Recipe::Repeat,
-        Scheme::Circuit(variant) => Recipe::Circuit(variant),
-        Scheme::Tree { variant, fan_out } => {
-            let hops = |a, b| paths.distance(a, b).ok().flatten();
-            Recipe::Tree(RootedTree::build(ordered, fan_out, hops)?.into(), variant)
-        }
-        Scheme::KBinomial { k } => Recipe::KBinomial { k: k.unwrap_or(1) },
-        Scheme::Postal { lambda } => Recipe::Postal {
-            lambda: lambda.unwrap_or(LAMBDA_DEFAULT),
-        },
-        Scheme::UTorus => Recipe::UTorus,
-        Scheme::STorus => Recipe::STorus,
-        Scheme::MdTorus => Recipe::MdTorus {
-            rings: ordering::rings(paths.topology(), ordered)?,
-        },
-        Scheme::MuTorus { r } => Recipe::MuTorus {
-            r: r.unwrap_or(CHAIN_LENGTH_DEFAULT),
-        },
-        Scheme::Switch(_) => return Ok(None),
-    }))
-}
-
-/// The rooted tree of a group (WORM §6), hops counted on these routes.
-///
-/// # Errors
-/// As [`RootedTree::build`], and a member that is no host.
-pub fn plan_tree(
-    routes: &Routes<'_>,
-    members: &[HostId],
-    fan_out: u32,
-) -> Result<RootedTree, GroupError> {
-    for &member in members {
-        routes.topology().host(member)?;
-    }
-    let hops = |a, b| routes.distance(a, b).ok().flatten();
-    Ok(RootedTree::build(members, fan_out, hops)?)
-}
-
-fn check_reach(paths: Unicast<'_, '_>, source: HostId, member: HostId) -> Result<(), GroupError> {
-    match paths.distance(source, member)? {
-        Some(_) => Ok(()),
-        None => Err(StructureError::Apart {
-            a: source,
-            b: member,
-        }
-        .into()),
-    }
 }

@@ -1,7 +1,7 @@
 //! M_d-torus and M_u-torus (TORUS §3): the source sends to the head of each part of the
 //! members, and each part is a chain.
 
-use super::{Place, Send, Sends};
+use super::sends::{Place, Send, Sends};
 use wormcast_wire::BufferClass;
 
 /// Chains that together hold every member but the source, the longest first, so that the

@@ -1,6 +1,7 @@
 //! Hamiltonian circuit (WORM §5): from place to place in the order of the members.
 
-use super::{CircuitVariant, Place, Send, Sends};
+use super::sends::{Place, Send, Sends};
+use super::variants::CircuitVariant;
 use wormcast_wire::BufferClass;
 
 /// The place where the multicast starts, and whether the message was brought there.

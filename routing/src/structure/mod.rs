@@ -13,6 +13,7 @@ mod chains;
 mod circuit;
 mod error;
 pub mod k_binomial;
+mod members;
 pub mod ordering;
 pub mod postal;
 mod recipe;
@@ -20,104 +21,25 @@ mod recursive;
 mod repeat;
 mod rooted_tree;
 mod schedule;
+mod sends;
 mod torus;
 pub mod torus_latency;
+mod variants;
 
 use std::sync::Arc;
 
 pub use error::StructureError;
 pub use recipe::{ACK_DIRECT_MEMBERS, ACK_FAN_IN_MOST, Recipe};
 pub use rooted_tree::{FAN_OUT_DEFAULT, RootedTree};
-pub use schedule::{Discipline, TimedSend};
+pub use schedule::{Discipline, Edge, TimedSend};
+pub use variants::{CircuitVariant, TreeVariant};
 
 use chains::Chains;
+use members::check_members;
 use recursive::Division;
+use schedule::Schedule;
+use sends::Sends;
 use wormcast_wire::{BufferClass, HostId};
-
-/// How a circuit begins and ends (WORM §5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CircuitVariant {
-    /// From the source to the host before it: the last hop is omitted.
-    OmitLast,
-    /// Back to the source, which confirms delivery.
-    Return,
-    /// The source sends to the first host of the order, which starts the multicast and
-    /// so puts the messages of all sources into one order. The source gets its own back.
-    Ordered,
-}
-
-/// How a rooted tree is used (WORM §6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TreeVariant {
-    /// The source floods the tree: every host passes on to all neighbours but the one
-    /// it came from.
-    Unordered,
-    /// The source sends to the root, the root multicasts, to the source too.
-    Ordered,
-}
-
-impl CircuitVariant {
-    /// Names of all of them.
-    pub const NAMES: &'static [&'static str] = &["omit-last", "return", "ordered"];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        CircuitVariant::NAMES[self as usize]
-    }
-
-    /// The variant of that name.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_name(name: &str) -> Result<CircuitVariant, StructureError> {
-        use CircuitVariant::{OmitLast, Ordered, Return};
-        let mut all = [OmitLast, Return, Ordered].into_iter();
-        let found = all.find(|variant| variant.name() == name);
-        found.ok_or_else(|| unknown_variant(name, CircuitVariant::NAMES))
-    }
-}
-
-impl TreeVariant {
-    /// Names of all of them.
-    pub const NAMES: &'static [&'static str] = &["unordered", "ordered"];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        TreeVariant::NAMES[self as usize]
-    }
-
-    /// The variant of that name.
-    ///
-    /// # Errors
-    /// [`StructureError::UnknownName`].
-    pub fn from_name(name: &str) -> Result<TreeVariant, StructureError> {
-        let mut all = [TreeVariant::Unordered, TreeVariant::Ordered].into_iter();
-        let found = all.find(|variant| variant.name() == name);
-        found.ok_or_else(|| unknown_variant(name, TreeVariant::NAMES))
-    }
-}
-
-fn unknown_variant(name: &str, choices: &'static [&'static str]) -> StructureError {
-    StructureError::UnknownName {
-        what: "variant",
-        name: name.to_owned(),
-        choices,
-    }
-}
-
-/// One send from host to host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
-    /// When, counted from 1, if every send takes one step and hosts forward as soon as
-    /// they have received. Saturates.
-    pub step: u32,
-    /// Host that sends.
-    pub from: HostId,
-    /// Host that receives.
-    pub to: HostId,
-    /// Class of the buffer it needs at the receiver.
-    pub class: BufferClass,
-}
 
 /// What one host does with the messages of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,31 +72,6 @@ enum Shape {
     Tree(Arc<RootedTree>, TreeVariant),
     Recursive(Division),
     Chains(Chains),
-}
-
-/// A role in terms of places in the order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    parent: Option<usize>,
-    class: BufferClass,
-    children: Vec<(usize, BufferClass)>,
-    submit: Option<(usize, BufferClass)>,
-}
-
-/// A send in terms of places in the order, parents before children, children of a
-/// parent in the order of the sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Send {
-    from: usize,
-    to: usize,
-    class: BufferClass,
-}
-
-/// Every send, and the one before them that brings the message to the root.
-#[derive(Clone, Debug, Default)]
-struct Sends {
-    submission: Option<Send>,
-    sends: Vec<Send>,
 }
 
 impl Structure {
@@ -310,13 +207,13 @@ impl Structure {
 
     /// Every send of the first packet, in the order of the schedule (FPFS).
     pub fn edges(&self) -> Vec<Edge> {
-        schedule::edges(self, 1, Discipline::Fpfs)
+        self.edges_under(1, Discipline::Fpfs)
     }
 
     /// Every send of the first packet of a message of so many, in the order of the
     /// schedule.
     pub fn edges_under(&self, packets: u32, discipline: Discipline) -> Vec<Edge> {
-        schedule::edges(self, packets, discipline)
+        self.schedule().edges(&self.order, packets, discipline)
     }
 
     /// Steps until the last host has received the last of `packets` packets, every host
@@ -324,17 +221,17 @@ impl Structure {
     /// group of one, or no packets. A packet is received in the step it is sent in; in a
     /// tree of the postal model, λ − 1 steps later.
     pub fn steps(&self, packets: u32) -> u64 {
-        schedule::steps(self, packets, Discipline::Fpfs)
+        self.steps_under(packets, Discipline::Fpfs)
     }
 
     /// As [`Structure::steps`], in another discipline.
     pub fn steps_under(&self, packets: u32, discipline: Discipline) -> u64 {
-        schedule::steps(self, packets, discipline)
+        self.schedule().steps(packets, discipline)
     }
 
     /// Every send and when each packet goes, parents before children.
     pub fn timed_sends(&self, packets: u32, discipline: Discipline) -> Vec<TimedSend> {
-        schedule::timed_sends(self, packets, discipline)
+        self.schedule().timed_sends(packets, discipline)
     }
 
     /// Send times until a packet has been received: λ of the postal model, 1 in others.
@@ -350,6 +247,15 @@ impl Structure {
         self.source
     }
 
+    fn schedule(&self) -> Schedule {
+        Schedule {
+            sends: self.sends(),
+            source: self.source,
+            members: self.order.len(),
+            flight: u64::from(self.lambda()) - 1,
+        }
+    }
+
     fn sends(&self) -> Sends {
         let members = self.order.len();
         match &self.shape {
@@ -359,17 +265,5 @@ impl Structure {
             Shape::Recursive(division) => division.sends(members, self.source),
             Shape::Chains(chains) => chains.sends(self.source),
         }
-    }
-}
-
-fn check_members(order: &[HostId]) -> Result<(), StructureError> {
-    if order.is_empty() {
-        return Err(StructureError::NoMembers);
-    }
-    let mut sorted = order.to_vec();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(StructureError::MemberTwice { host: pair[0] }),
-        None => Ok(()),
     }
 }

@@ -3,7 +3,8 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use super::{StructureError, check_members};
+use super::error::StructureError;
+use super::members::check_members;
 use crate::topology::{Grid, Topology, TopologyError};
 use crate::updown::UpDown;
 use wormcast_wire::{HostId, SwitchId};

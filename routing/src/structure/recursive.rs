@@ -3,8 +3,9 @@
 //! so on; every recipient does the same with its part. What differs is how large the
 //! parts are.
 
+use super::k_binomial;
 use super::postal::Postal;
-use super::{Place, Send, Sends, k_binomial};
+use super::sends::{Place, Send, Sends};
 use wormcast_wire::BufferClass;
 
 /// How large the parts are.

@@ -1,6 +1,6 @@
 //! Separate addressing: the source sends to each member in turn.
 
-use super::{Place, Send, Sends};
+use super::sends::{Place, Send, Sends};
 use wormcast_wire::BufferClass;
 
 /// The members after the source, then those before it; the latter are behind it in the

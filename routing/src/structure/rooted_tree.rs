@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Place, Send, Sends, StructureError, TreeVariant, check_members};
+use super::error::StructureError;
+use super::members::check_members;
+use super::sends::{Place, Send, Sends};
+use super::variants::TreeVariant;
 use wormcast_wire::{BufferClass, HostId};
 
 /// Most children of a host, unless said otherwise.

@@ -5,7 +5,9 @@
 //! every r steps leave a host of f children every max(r, f) steps, one after the other to
 //! all children (FPFS), or every max(r, 1) steps to the first child alone (FCFS).
 
-use super::{Edge, Send, Sends, Structure, StructureError};
+use super::error::StructureError;
+use super::sends::{Send, Sends};
+use wormcast_wire::{BufferClass, HostId};
 
 /// In which order a host sends the packets of a message to its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +80,7 @@ pub struct TimedSend {
     pub(crate) from: usize,
     /// Place of the receiver.
     pub(crate) to: usize,
-    class: super::BufferClass,
+    class: BufferClass,
     steps: Steps,
 }
 
@@ -89,79 +91,107 @@ impl TimedSend {
     }
 }
 
-/// Every send, parents before children; a submission comes first.
-pub(super) fn timed_sends(
-    structure: &Structure,
-    packets: u32,
-    discipline: Discipline,
-) -> Vec<TimedSend> {
-    let Sends { submission, sends } = structure.sends();
-    let flight = u64::from(structure.lambda()) - 1;
-    let packets = u64::from(packets.max(1));
-    let members = structure.order.len();
-    let mut timed = Vec::with_capacity(sends.len() + 1);
-    let mut received = vec![None::<Steps>; members];
-    let time = |send: Send, steps| TimedSend {
-        from: send.from,
-        to: send.to,
-        class: send.class,
-        steps,
-    };
-    if let Some(send) = submission {
-        timed.push(time(send, Steps::one(1, 1)));
-        received[send.to] = Some(Steps::one(1, 1).later(flight));
-    } else {
-        received[structure.source] = Some(Steps::default());
-    }
-    for children in sends.chunk_by(|send, next| send.from == next.from) {
-        let from = children[0].from;
-        let mut ready = received[from].expect("parents come before children");
-        if submission.is_some_and(|send| send.from == from) {
-            // A source that submits forwards after its last packet has left.
-            ready.0[1] = (packets, 0);
-        }
-        for (number, send) in children.iter().enumerate() {
-            let steps = match discipline {
-                Discipline::Fpfs => ready
-                    .no_faster_than(children.len() as u64)
-                    .later(number as u64 + 1),
-                Discipline::Fcfs => ready.no_faster_than(1).later(1),
-            };
-            if discipline == Discipline::Fcfs {
-                // By then the last packet is there.
-                ready = Steps::one(steps.at(packets - 1), 0);
-            }
-            timed.push(time(*send, steps));
-            // In a circuit that returns, the source has had it from the beginning.
-            received[send.to].get_or_insert(steps.later(flight));
-        }
-    }
-    timed
+/// One send from host to host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    /// When, counted from 1, if every send takes one step and hosts forward as soon as
+    /// they have received. Saturates.
+    pub step: u32,
+    /// Host that sends.
+    pub from: HostId,
+    /// Host that receives.
+    pub to: HostId,
+    /// Class of the buffer it needs at the receiver.
+    pub class: BufferClass,
 }
 
-pub(super) fn edges(structure: &Structure, packets: u32, discipline: Discipline) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = timed_sends(structure, packets, discipline)
-        .into_iter()
-        .map(|send| Edge {
-            step: u32::try_from(send.step(1)).unwrap_or(u32::MAX),
-            from: structure.order[send.from],
-            to: structure.order[send.to],
+/// The sends of a structure, and how long each takes.
+pub(super) struct Schedule {
+    pub(super) sends: Sends,
+    /// Place of the source.
+    pub(super) source: usize,
+    pub(super) members: usize,
+    /// Steps until a packet that was sent has been received, but the one it is sent in.
+    pub(super) flight: u64,
+}
+
+impl Schedule {
+    /// Every send, parents before children; a submission comes first.
+    pub(super) fn timed_sends(&self, packets: u32, discipline: Discipline) -> Vec<TimedSend> {
+        let Sends { submission, sends } = &self.sends;
+        let flight = self.flight;
+        let packets = u64::from(packets.max(1));
+        let mut timed = Vec::with_capacity(sends.len() + 1);
+        let mut received = vec![None::<Steps>; self.members];
+        let time = |send: Send, steps| TimedSend {
+            from: send.from,
+            to: send.to,
             class: send.class,
-        })
-        .collect();
-    // Stable: sends of one step stay in the order in which parents got the message.
-    edges.sort_by_key(|edge| edge.step);
-    edges
-}
-
-pub(super) fn steps(structure: &Structure, packets: u32, discipline: Discipline) -> u64 {
-    if packets == 0 {
-        return 0;
+            steps,
+        };
+        if let Some(send) = *submission {
+            timed.push(time(send, Steps::one(1, 1)));
+            received[send.to] = Some(Steps::one(1, 1).later(flight));
+        } else {
+            received[self.source] = Some(Steps::default());
+        }
+        for children in sends.chunk_by(|send, next| send.from == next.from) {
+            let from = children[0].from;
+            let mut ready = received[from].expect("parents come before children");
+            if submission.is_some_and(|send| send.from == from) {
+                // A source that submits forwards after its last packet has left.
+                ready.0[1] = (packets, 0);
+            }
+            for (number, send) in children.iter().enumerate() {
+                let steps = match discipline {
+                    Discipline::Fpfs => ready
+                        .no_faster_than(children.len() as u64)
+                        .later(number as u64 + 1),
+                    Discipline::Fcfs => ready.no_faster_than(1).later(1),
+                };
+                if discipline == Discipline::Fcfs {
+                    // By then the last packet is there.
+                    ready = Steps::one(steps.at(packets - 1), 0);
+                }
+                timed.push(time(*send, steps));
+                // In a circuit that returns, the source has had it from the beginning.
+                received[send.to].get_or_insert(steps.later(flight));
+            }
+        }
+        timed
     }
-    let flight = u64::from(structure.lambda()) - 1;
-    timed_sends(structure, packets, discipline)
-        .iter()
-        .map(|send| send.step(packets) + flight)
-        .max()
-        .unwrap_or(0)
+
+    /// Every send of the first packet, with the hosts of these places.
+    pub(super) fn edges(
+        &self,
+        order: &[HostId],
+        packets: u32,
+        discipline: Discipline,
+    ) -> Vec<Edge> {
+        let mut edges: Vec<Edge> = self
+            .timed_sends(packets, discipline)
+            .into_iter()
+            .map(|send| Edge {
+                step: u32::try_from(send.step(1)).unwrap_or(u32::MAX),
+                from: order[send.from],
+                to: order[send.to],
+                class: send.class,
+            })
+            .collect();
+        // Stable: sends of one step stay in the order in which parents got the message.
+        edges.sort_by_key(|edge| edge.step);
+        edges
+    }
+
+    /// Steps until the last host has the last packet.
+    pub(super) fn steps(&self, packets: u32, discipline: Discipline) -> u64 {
+        if packets == 0 {
+            return 0;
+        }
+        self.timed_sends(packets, discipline)
+            .iter()
+            .map(|send| send.step(packets) + self.flight)
+            .max()
+            .unwrap_or(0)
+    }
 }

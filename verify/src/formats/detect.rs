@@ -1,6 +1,6 @@
 //! Which format a text is in.
 
-use super::Format;
+use super::document::Format;
 use super::infiniband_lines::is_net_list_line;
 use super::infiniband_ports::is_row;
 use super::place::lines;

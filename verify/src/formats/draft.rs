@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::document::{Document, Names, Reading};
+use super::error::FormatError;
 use super::place::{Place, find_json};
-use super::{Document, FormatError, Names, Reading};
 use wormcast_routing::topology::{End, Grid, Host, Link, Parts, Switch, Topology, TopologyError};
 use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
 

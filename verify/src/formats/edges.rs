@@ -16,10 +16,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::document::Document;
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
+use super::error::FormatError;
 use super::numbering::number;
 use super::place::{Line, lines};
-use super::{Document, FormatError};
 use wormcast_routing::topology::Grid;
 use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,

@@ -10,10 +10,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::document::Document;
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
 use super::edges::{format_grid, parse_grid};
+use super::error::FormatError;
 use super::numbering::number;
-use super::{Document, FormatError};
 use wormcast_wire::{
     HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::FormatError;
+use super::error::FormatError;
 
 /// Values of attributes by `attr.name`, and where they stand.
 pub(super) type Data = BTreeMap<String, (String, usize)>;

@@ -11,8 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::FormatError;
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
+use super::error::FormatError;
 use super::numbering::number;
 use wormcast_wire::{HOST_ID_MAX, HostId, PortId, SWITCH_ID_MAX, SWITCH_PORTS_MAX, SwitchId};
 

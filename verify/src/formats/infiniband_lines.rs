@@ -1,6 +1,6 @@
 //! The lines of a net list.
 
-use super::FormatError;
+use super::error::FormatError;
 use super::place::{Line, lines};
 
 /// Largest exponent of the number of addresses of a port (IBA 14.2.5.6, LMC has three bits).

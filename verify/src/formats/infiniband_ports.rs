@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::FormatError;
+use super::error::FormatError;
 use super::infiniband_lines::{Entry, Kind, Lid, PortLine, UNICAST_LIDS};
 use super::place::{Line, lines};
 use wormcast_wire::SWITCH_PORTS_MAX;

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::document::Document;
+use super::error::FormatError;
 use super::infiniband::{HOST_GUIDS, SWITCH_GUIDS};
-use super::{Document, FormatError};
 use wormcast_routing::topology::Attachment;
 use wormcast_wire::{HostId, PortId, SwitchId};
 

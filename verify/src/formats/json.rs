@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use super::document::{Document, Names};
 use super::draft::{Draft, DraftHost, DraftLink, DraftSwitch, Origin};
+use super::error::FormatError;
 use super::place::{Place, find_json};
-use super::{Document, FormatError, Names};
 use wormcast_routing::topology::TopologyError;
 use wormcast_routing::topology::json::{parse, read_parts, wrong_type};
 
