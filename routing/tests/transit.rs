@@ -114,8 +114,8 @@ fn a_topology_file_says_which_hosts_do_not_re_inject() {
     assert_eq!(Topology::from_json(&text), Ok(topology));
     let wrong = text.replace("\"transit\":false", "\"transit\":0");
     let error = Topology::from_json(&wrong).unwrap_err();
-    let said = "hosts[2].transit: 0 is not true or false";
-    assert_eq!(error.to_string(), said);
+    let refusal = "hosts[2].transit: 0 is not true or false";
+    assert_eq!(error.to_string(), refusal);
 }
 
 #[test]

@@ -318,10 +318,10 @@ fn mistakes_in_lists_and_graphs_have_places() {
     ] {
         // Behind a good line, so that the file is still taken for a report.
         let good = "SW 0 8 0x0000000000000001 4x SDR 'a'\n";
-        let (said, found) = refused(&format!("{good}{}", report.replacen(from, to, 1)));
+        let (refusal, found) = refused(&format!("{good}{}", report.replacen(from, to, 1)));
         assert!(
-            said.starts_with("line 2, column 1: ") && said.contains(message),
-            "{said}"
+            refusal.starts_with("line 2, column 1: ") && refusal.contains(message),
+            "{refusal}"
         );
         assert_eq!(found, code);
     }

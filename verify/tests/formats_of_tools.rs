@@ -140,9 +140,9 @@ fn a_cable_back_to_its_own_node_is_left_out() {
     );
     let document = detected(&looped);
     assert_eq!(document.topology, detected(PLAIN).topology);
-    let said =
+    let warning =
         "line 14, column 1: a cable leads from port 2 of \"Two\" to its own port 8; it is left out";
-    assert_eq!(document.warnings, [said]);
+    assert_eq!(document.warnings, [warning]);
     let ports = PORTS.replace(
         "SW     2  8 0x000000000020000b 4x SDR                                    'Two'",
         "SW     2  8 0x000000000020000b 4x SDR - SW     2  8 0x000000000020000b ( 'Two' - 'Two' )",

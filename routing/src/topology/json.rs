@@ -209,16 +209,16 @@ fn bounded(at: &str, value: &Value, least: u16, most: u16) -> Result<u16, Topolo
     let Value::Number(found) = value else {
         return Err(wrong_type(at, value, "an integer"));
     };
-    let wide = found
+    let integer = found
         .as_i64()
         .map(i128::from)
         .or_else(|| found.as_u64().map(i128::from));
-    let Some(wide) = wide else {
+    let Some(integer) = integer else {
         return Err(wrong_type(at, value, "an integer"));
     };
-    match u16::try_from(wide) {
-        Ok(narrow) if (least..=most).contains(&narrow) => Ok(narrow),
-        _ => Err(TopologyError::outside(at, wide, least, most)),
+    match u16::try_from(integer) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(TopologyError::outside(at, integer, least, most)),
     }
 }
 

@@ -106,26 +106,28 @@ impl Expected {
         let (from, to) = (path[0], path[path.len() - 1]);
         let (links, cuts) = (path.len() as u32 - 1, route.in_transit.len() as u32);
         let minimal = self.minimal[from][to];
-        let told = || format!("{algorithm:?} {route:?} minimal {minimal}");
+        let context = || format!("{algorithm:?} {route:?} minimal {minimal}");
         match algorithm {
-            Algorithm::Osud => assert_eq!((links, cuts), (self.legal[from][to], 0), "{}", told()),
+            Algorithm::Osud => {
+                assert_eq!((links, cuts), (self.legal[from][to], 0), "{}", context())
+            }
             Algorithm::TreeOnly => {
                 assert_eq!(cuts, 0);
                 let along = |pair: &[usize]| {
                     self.in_tree.contains(&(pair[0], pair[1]))
                         || self.in_tree.contains(&(pair[1], pair[0]))
                 };
-                assert!(path.windows(2).all(along), "{}", told());
+                assert!(path.windows(2).all(along), "{}", context());
             }
             Algorithm::Omit => {
-                assert_eq!(links * MANY + cuts, self.cuts[from][to], "{}", told());
+                assert_eq!(links * MANY + cuts, self.cuts[from][to], "{}", context());
             }
-            Algorithm::Rmit | Algorithm::Rrmit => assert_eq!(links, minimal, "{}", told()),
+            Algorithm::Rmit | Algorithm::Rrmit => assert_eq!(links, minimal, "{}", context()),
             Algorithm::Pit => {
-                assert!(links == minimal || links == minimal + 1, "{}", told());
+                assert!(links == minimal || links == minimal + 1, "{}", context());
             }
             Algorithm::RrmitMin => {
-                assert_eq!(links + cuts, self.crossings[from][to], "{}", told());
+                assert_eq!(links + cuts, self.crossings[from][to], "{}", context());
             }
         }
     }

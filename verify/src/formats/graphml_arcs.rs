@@ -13,9 +13,9 @@ const PORTS: [(&str, &str); 2] = [
     ("target_port", "source_port"),
 ];
 
-/// Leaves one edge for each link. What was left out is told, with its place.
+/// Leaves one edge for each link. Returns what was left out, with its place.
 pub(super) fn to_links(graph: &mut Graph) -> Vec<(usize, String)> {
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     graph.edges.retain(|edge| {
         let is_loop = edge.source == edge.target;
         if is_loop {
@@ -23,7 +23,7 @@ pub(super) fn to_links(graph: &mut Graph) -> Vec<(usize, String)> {
                 "an edge leads from \"{0}\" to \"{0}\"; it is left out",
                 edge.source
             );
-            told.push((edge.offset, reason));
+            warnings.push((edge.offset, reason));
         }
         !is_loop
     });
@@ -40,7 +40,7 @@ pub(super) fn to_links(graph: &mut Graph) -> Vec<(usize, String)> {
                 "{arcs} arcs have others the other way, as between {ends}, but not all have; each is a link of its own"
             )
         };
-        told.push((edge.offset, reason));
+        warnings.push((edge.offset, reason));
     }
     for (arc, other) in opposite.unwrap_or_default() {
         let given = std::mem::take(&mut graph.edges[other].data);
@@ -55,7 +55,7 @@ pub(super) fn to_links(graph: &mut Graph) -> Vec<(usize, String)> {
         graph.edges[other].source.clear();
     }
     graph.edges.retain(|edge| !edge.source.is_empty());
-    told
+    warnings
 }
 
 /// Each arc with the one the other way, if all have one; and all arcs that have others the other way.

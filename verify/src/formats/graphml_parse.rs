@@ -178,7 +178,7 @@ impl Parser<'_> {
             "edge" => {
                 let (source, target) = (needed("source")?, needed("target")?);
                 let directed = match attributes.get("directed") {
-                    Some(said) => said == "true",
+                    Some(value) => value == "true",
                     None => self.directed,
                 };
                 let mut data = Data::new();

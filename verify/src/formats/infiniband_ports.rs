@@ -32,10 +32,10 @@ struct Row<'a> {
     offset: usize,
 }
 
-/// Whether it is such a report: the first line that says something begins as one of a port.
+/// Whether it is such a report: the first line with content begins as one of a port.
 pub(super) fn is_report(text: &str) -> bool {
-    let mut said = lines(text).filter(|line| !is_silent(line.text));
-    said.next().is_some_and(|line| is_row(line.text))
+    let mut rows = lines(text).filter(|line| !is_blank_or_comment(line.text));
+    rows.next().is_some_and(|line| is_row(line.text))
 }
 
 /// Whether a line can be in no other format than such a report.
@@ -43,14 +43,14 @@ pub(super) fn is_row(line: &str) -> bool {
     end(&mut line.split_whitespace()).is_some()
 }
 
-fn is_silent(line: &str) -> bool {
+fn is_blank_or_comment(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with('#')
 }
 
 /// The nodes and ports of a report, as a net list has them.
 pub(super) fn entries(text: &str) -> Result<Vec<Entry<'_>>, FormatError> {
     let mut nodes: BTreeMap<&str, Vec<Row<'_>>> = BTreeMap::new();
-    for line in lines(text).filter(|line| !is_silent(line.text)) {
+    for line in lines(text).filter(|line| !is_blank_or_comment(line.text)) {
         let row = row(text, line)?;
         // A port of an adapter that leads nowhere is no host.
         if row.near.kind == Kind::Switch || row.far.is_some() {

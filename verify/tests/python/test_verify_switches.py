@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import finsy
+import finsy.p4client
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
@@ -26,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "switch/tests/programs"
 RING = 4
 START_SECONDS_MAX = 600.0
+# Its own 10 seconds for a request are too few where a machine is slow.
+finsy.p4client._DEFAULT_RPC_TIMEOUT = START_SECONDS_MAX
 allow_unix_sockets()
 
 pytestmark = [
