@@ -13,5 +13,4 @@ mod format_mistakes;
 mod formats;
 mod formats_of_tools;
 #[path = "../../routing/tests/graphs/mod.rs"]
-#[allow(dead_code, reason = "what a crate's tests use of it is a part")]
 mod graphs;
