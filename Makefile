@@ -70,8 +70,8 @@ lint: build ## rustfmt, clippy, ruff, mypy
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all
-	.venv/bin/ruff format controller mininet switch verify tests bench setup packaging docs
-	.venv/bin/ruff check --fix controller mininet switch verify tests bench setup packaging docs
+	.venv/bin/ruff format controller mininet switch verify targets tests bench setup packaging docs
+	.venv/bin/ruff check --fix controller mininet switch verify targets tests bench setup packaging docs
 
 lock: setup ## pin the Python dependencies anew (with hashes, without addresses)
 	.venv/bin/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements.lock pyproject.toml

@@ -21,6 +21,7 @@ PLACES = (
     "docs/site",
     "switch",
     "switch/tests/python",
+    "targets/tofino/tests",
     "verify/tests/python",
     "tests/conformance",
     "tests/python",

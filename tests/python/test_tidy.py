@@ -51,10 +51,12 @@ def test_nothing_hides_mininets_own_package(tmp_path: Path) -> None:
         assert (found.stdout.strip(), found.stderr) == (str(tmp_path / "mininet" / "net.py"), "")
 
 
-def test_the_testbed_is_the_folder_at_the_top() -> None:
+def test_packages_of_other_folders_are_those_at_the_top() -> None:
     import wormcast.mininet
+    import wormcast.verify
 
-    assert [Path(place).resolve() for place in wormcast.mininet.__path__] == [ROOT / "mininet" / "testbed"]
+    for package, folder in ((wormcast.mininet, "mininet/testbed"), (wormcast.verify, "verify/python")):
+        assert [Path(place).resolve() for place in package.__path__] == [ROOT / folder]
 
 
 def test_files_can_be_read_in_a_sitting() -> None:

@@ -1,6 +1,6 @@
 // What targets/tofino uses of the Tofino Native Architecture, declared in our own words, for readers that
 // bring no tna.p4: p4c without its Tofino backend, which makes the P4Info with it, and the model of
-// the chip in tests/conformance/tofino. Names and widths are TNA's; intrinsic headers have only the
+// the chip in targets/tofino/tests/tofino. Names and widths are TNA's; intrinsic headers have only the
 // fields in use. The chip is compiled for with the tna.p4 of its compiler.
 
 #ifndef TNA_P4

@@ -19,8 +19,7 @@ from tofino.syntax import Program, TypeName, read_program
 from tofino.values import Cell, Entry, Frame, Switch
 
 Json = dict[str, Any]
-HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[2] / "targets" / "tofino"
+SOURCES = Path(__file__).resolve().parents[2]
 
 PORT_BYTE_RECIRCULATION = 254
 CPU = 510
