@@ -1,4 +1,4 @@
-//! Generates the controller-facing gRPC types from `proto/agent.proto`, without `protoc`.
+//! Generates the gRPC client of `proto/agent.proto`, without `protoc`; its messages are in the crate beside that.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto/agent.proto");
@@ -6,6 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors = protox::compile(["agent.proto"], ["proto"])?;
     tonic_prost_build::configure()
         .build_server(true)
+        .extern_path(".wormcast.agent.v1", "::wormcast_agent_proto")
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -53,11 +53,14 @@ CRATES = {
     "wire": pure(),
     "routing": pure("wormcast-wire"),
     "verify": pure("wormcast-wire", "wormcast-routing"),
-    "planner": pure("wormcast-wire", "wormcast-routing", "wormcast-verify"),
-    "planner/python": shell("wormcast-wire", "wormcast-routing", "wormcast-verify", "wormcast-planner"),
+    "planner": pure("wormcast-wire", "wormcast-routing", "wormcast-verify", "wormcast-agent-proto"),
+    "planner/python": shell(
+        "wormcast-wire", "wormcast-routing", "wormcast-verify", "wormcast-planner", "wormcast-agent-proto"
+    ),
     "protocol": pure("wormcast-wire"),
-    "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol"),
-    "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core"),
+    "hostagent/proto": pure(),
+    "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-agent-proto"),
+    "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core", "wormcast-agent-proto"),
     "switch/program": pure(),
     "switch/pipeline": pure("wormcast-switch-program"),
     "switch/flow": pure(),
@@ -80,12 +83,13 @@ CRATES = {
         "wormcast-planner",
         "wormcast-protocol",
         "wormcast-agent-core",
+        "wormcast-agent-proto",
         *switch("program", "pipeline", "jit"),
     ),
 }
 # What a pure crate may have of others: none of these can do IO by itself.
 PURE_LIBRARIES = {
-    "bytes", "crc32fast", "hashbrown", "md-5", "quick-xml", "rand_chacha", "rand_core", "serde", "serde_json",
+    "bytes", "crc32fast", "hashbrown", "md-5", "prost", "quick-xml", "rand_chacha", "rand_core", "serde", "serde_json",
     "sha2", "thiserror", "twox-hash",
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}

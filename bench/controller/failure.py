@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 
 from wormcast import routing
-from wormcast.directory.convert import PlanEncoder, Told
+from wormcast.directory.plans import IssuedPlan
 from wormcast.network.ids import Epoch, HostId
 from wormcast.network.topology import Topology
 from wormcast.offload.switch_plan import read_network
@@ -58,10 +58,10 @@ class Fabric:
     """The planner and the encoder as the controller has them."""
 
     def __init__(self, network: Topology, algorithm: str) -> None:
-        self._planner, self._encoder = Planner(algorithm), PlanEncoder()
+        self._planner = Planner(algorithm)
         self._known = network
         self._hosts = frozenset(host.id for host in network.hosts)
-        self._told: dict[HostId, Told] = {}
+        self._told: dict[HostId, IssuedPlan] = {}
         self._epoch = 0
         for name, value in self.change(network).items():
             print(f"first plan: {name} {value:.1f}")
@@ -78,9 +78,9 @@ class Fabric:
         before, lengths = dict(self._told), []
         for host, plan in plans.items():
             if (old := before.get(host)) is None or old.plan is not plan:
-                told = self._told[host] = Told(plan, Epoch(self._epoch))
-                change = None if old is None else self._encoder.encode_change(old, told)
-                lengths.append(len(self._encoder.encode(told) if change is None else change))
+                told = self._told[host] = IssuedPlan(plan, Epoch(self._epoch))
+                change = None if old is None else told.encode_change(old)
+                lengths.append(len(told.encode() if change is None else change))
         encoded = time.process_time()
         self._settle(state)
         return {
@@ -95,7 +95,7 @@ class Fabric:
     def _settle(self, state: FabricState) -> None:
         if state.bridge is not None:
             self._planner.settle()
-            self._told = {host: Told(plan, Epoch(self._epoch)) for host, plan in state.agents.items()}
+            self._told = {host: IssuedPlan(plan, Epoch(self._epoch)) for host, plan in state.agents.items()}
         if state.drains:
             self._planner.drained()
 

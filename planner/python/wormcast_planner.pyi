@@ -494,45 +494,25 @@ def difference(
 
 @final
 class AgentGroup:
-    """A group as one agent has to know it (`Group` of agent.proto)."""
+    """A group as one agent has to know it."""
 
     @property
     def id(self) -> GroupId: ...
     @property
-    def name(self) -> str: ...
-    @property
-    def members(self) -> list[HostId]: ...
-    @property
-    def structures(self) -> list[AgentStructure]:
-        """How its messages reach them."""
-
-    @property
     def number(self) -> int | None:
         """Scheme table: the number by which switches copy its messages."""
-
-    @property
-    def mtu(self) -> int | None:
-        """Bytes of its frames after the Ethernet header at most, 576 to 9216; None: what the interfaces carry."""
 
     @property
     def trees(self) -> list[list[tuple[SwitchId, PortId, SwitchId, PortId]]]:
         """Scheme switch: links of each of its own trees."""
 
     @property
-    def roots(self) -> list[SwitchId]:
-        """Guard B: worms go up to one of these switches first, the root of their part."""
+    def mtu(self) -> int | None:
+        """Bytes of its frames after the Ethernet header at most, 576 to 9216; None: what the interfaces carry."""
 
     @property
     def sequencer(self) -> tuple[HostId, int] | None:
-        """Ordered group: who says in which order messages are read, and its reign."""
-
-    @property
-    def leaves(self) -> list[tuple[HostId, SwitchId, PortId]]:
-        """Where its members are on these trees."""
-
-    @property
-    def sink(self) -> bool:
-        """Whether agents take its messages where no receiver is open, and drop them."""
+        """Ordered group: who says in which order messages are read, and since which epoch."""
 
     @property
     def gathered(self) -> tuple[int, list[tuple[HostId, int]]] | None:
@@ -540,12 +520,12 @@ class AgentGroup:
         acknowledge."""
 
     @property
-    def left_out(self) -> list[tuple[HostId, str]]:
-        """Members of the group as configured that are not among `members`, and why."""
+    def structures(self) -> list[AgentStructure]:
+        """How its messages reach them."""
 
 @final
 class AgentStructure:
-    """A scheme with its parameters (`Structure` of agent.proto); parameters of other schemes are 0 or empty."""
+    """A scheme with its parameters; parameters of other schemes are 0."""
 
     @property
     def bytes_most(self) -> int:
@@ -558,36 +538,18 @@ class AgentStructure:
     @property
     def scheme(self) -> str: ...
     @property
-    def order(self) -> list[HostId]: ...
-    @property
-    def variant(self) -> str: ...
-    @property
     def k(self) -> int: ...
     @property
     def lambda_(self) -> int: ...
     @property
     def r(self) -> int: ...
-    @property
-    def rings(self) -> list[int]: ...
-    @property
-    def tree_edges(self) -> list[tuple[HostId, HostId]]: ...
 
 @final
 class AgentPlan:
-    """Everything one agent has to know, without the epoch (`Plan` of agent.proto)."""
+    """Everything one agent has to know, without the epoch."""
 
     @property
     def host(self) -> HostId: ...
-    @property
-    def routes(self) -> list[tuple[HostId, int, bytes]]:
-        """Destination, share and ports of each."""
-
-    @property
-    def tree_routes(self) -> list[tuple[HostId, int, bytes]]: ...
-    @property
-    def at_random(self) -> bool:
-        """Whether a message takes any of the unicast routes to a host at random; else in turn."""
-
     @property
     def train_frames(self) -> int:
         """Frames of a train of any kind at most; 1: there are none."""
@@ -597,27 +559,49 @@ class AgentPlan:
         """Frames of a UNICAST train at most, no fewer than that; 1: there are none."""
 
     @property
-    def tree_route_max(self) -> int:
-        """Bytes of a TREE route at most."""
+    def groups(self) -> list[AgentGroup]:
+        """Its groups by number."""
 
-    @property
-    def rate_bytes(self) -> int | None:
-        """Bytes a second that the host may send of its own; None: any."""
-
-    @property
-    def groups(self) -> tuple[AgentGroup, ...]: ...
     def group(self, id: int) -> AgentGroup | None:
         """The group with this number."""
 
-    def encode_routes(self) -> bytes:
-        """All of them as fields of `Plan` in agent.proto, encoded."""
+    def has_groups_of(self, other: AgentPlan) -> bool:
+        """Whether its groups are those of another plan, as that has them."""
 
-    def encode_route_change(self, before: AgentPlan) -> bytes | None:
-        """What of the routes is other than in a plan before, as fields of `PlanChange` in agent.proto, encoded; None
-        where that message cannot say it."""
+    def encode(self, epoch: int) -> bytes:
+        """A `ControllerMessage` of agent.proto with the whole plan."""
 
-    def groups_changed(self, before: AgentPlan) -> tuple[list[AgentGroup], list[GroupId]]:
-        """Groups that are new or other than in a plan before, and the numbers of those that are gone."""
+    def encode_change(self, epoch: int, before: AgentPlan, base: int) -> bytes | None:
+        """A `ControllerMessage` with what is other than in the plan `before`, which has the epoch `base`; None where
+        that message cannot say it."""
+
+def encode_registered(host_id: int, challenge: bytes) -> bytes:
+    """A `ControllerMessage` of agent.proto that answers Register, as all of these, encoded."""
+
+def encode_refused(reason: str) -> bytes:
+    """That refuses an agent."""
+
+def encode_trace(
+    *,
+    number: int,
+    attempt: int,
+    origin: int = 0,
+    host: int | None = None,
+    group: int | None = None,
+    bytes: int | None = None,
+    route: int | None = None,
+) -> bytes:
+    """That asks for probes."""
+
+def encode_ask_lag(
+    *,
+    number: int,
+    group: int,
+    origin: int,
+    epoch: int = 0,
+    branches: Sequence[tuple[int, bytes, int]] = ...,
+) -> bytes:
+    """That asks who lags; the number of each branch, the route to its switch and its port there."""
 
 @final
 class FabricState:

@@ -27,7 +27,7 @@ pub use difference::stages::{difference, execute, mgid_of};
 pub use difference::update::{Entity, MulticastGroup, Operation, PortRate, Stage, Update};
 pub use model::agent::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, Gathered, Leaf, LeftOut, PlannedRoute,
-    RouteTable, Sequencer, digest_agents,
+    RouteTable, Sequencer,
 };
 pub use model::copies::{Copies, Replica};
 pub use model::failure::{PlanFailure, Subject};
@@ -41,6 +41,7 @@ pub use model::ids::{
     MGID_GROUP_FIRST, MGID_GROUP_LAST, MGID_GROUPS_MAX, MGID_HOLD, MGID_INTERRUPT, MGID_PORT,
     MGID_TREE_ALL, MGID_TREE_SET, Mgid, PortSet, TREE_SET_PORTS,
 };
+pub use model::messages::digest_agents;
 pub use model::state::{
     Action, EntryKey, KeyFields, MatchValue, Name, Place, SwitchState, TableDefault, TableEntry,
 };

@@ -14,6 +14,7 @@ mod guard;
 mod guard_entries;
 mod guard_stages;
 mod lab;
+mod messages;
 mod narrow;
 mod parallel;
 mod plan;

@@ -1,6 +1,7 @@
 //! Packet mode and wormhole mode: what switches hold, and in which order they get it.
 
 use crate::lab;
+use crate::messages::{change, whole};
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use lab::{
     CIRCUIT, Random, SWITCH, all_live, damage, follow, group, host_ids, random_groups,
     random_topology,
 };
+use wormcast_agent_proto as proto;
 use wormcast_planner::{
     ClassDNumbers, Copies, Entity, FabricState, Group, INSTANCE_PLAIN, MGID_HOLD, MGID_INTERRUPT,
     MGID_TREE_ALL, Mgid, Operation, Place, Planner, PortSet, Replica, Stage, SwitchState,
@@ -283,17 +285,20 @@ fn trains_touch_agents_and_no_switch() {
         let old = &before.agents[host];
         assert_eq!((old.train_frames, plan.train_frames), (1, TRAIN_FRAMES));
         assert_ne!(plan, old);
-        // Field 8 of Plan, 11 of PlanChange (agent.proto), which has the route to the root, field 7,
-        // whether it is another or not.
-        let told = |field: u8| [field << 3, TRAIN_FRAMES as u8];
-        let root = plan.root_route.as_ref().expect("a tree");
-        let root = [&[7 << 3 | 2, root.len() as u8], &root[..]].concat();
-        assert!(plan.encode_routes().ends_with(&told(8)));
-        assert!(!old.encode_routes().ends_with(&told(8)));
-        let change = plan.encode_route_change(old).expect("it can be told");
-        assert_eq!(change, [&root[..], &told(11)].concat(), "and routes stay");
-        let back = old.encode_route_change(plan).expect("it can be told");
-        assert_eq!(back, root, "no frames of trains: none");
+        assert!(plan.root_route.is_some());
+        assert_eq!(whole(plan, 1).train_frames, u32::from(TRAIN_FRAMES));
+        assert_eq!(whole(old, 1).train_frames, 0);
+        let to_trains = change(plan, old).expect("it can be told");
+        let back = change(old, plan).expect("it can be told");
+        let only = |train_frames| proto::PlanChange {
+            base: 1,
+            epoch: 2,
+            root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
+            train_frames,
+            ..proto::PlanChange::default()
+        };
+        assert_eq!(to_trains, only(TRAIN_FRAMES.into()), "and routes stay");
+        assert_eq!(back, only(0), "no frames of trains: none");
     }
     planner.set_switching(PLAIN, false);
     assert_eq!(self::plan(&mut planner).agents, before.agents);
@@ -316,8 +321,7 @@ fn unicast_alone_may_be_trains() {
     planner.set_switching(UNICAST, true);
     let after = plan(&mut planner);
     assert_eq!(after.switches, before.switches);
-    // Field 21 of Plan and of PlanChange (agent.proto).
-    let told = [0xA8, 1, TRAIN_FRAMES as u8];
+    let frames = u32::from(TRAIN_FRAMES);
     for (host, plan) in &after.agents {
         let old = &before.agents[host];
         assert_eq!((plan.train_frames, old.train_frames), (1, 1));
@@ -326,15 +330,18 @@ fn unicast_alone_may_be_trains() {
             (1, TRAIN_FRAMES)
         );
         assert_ne!(plan, old);
-        assert_eq!(
-            plan.encode_routes(),
-            [old.encode_routes(), told.to_vec()].concat(),
-            "and no field for trains of any kind"
-        );
-        let change = plan.encode_route_change(old).expect("it can be told");
-        assert!(change.ends_with(&told));
-        let back = old.encode_route_change(plan).expect("it can be told");
-        assert!(!back.ends_with(&told), "none: no trains");
+        let with_trains = proto::Plan {
+            unicast_train_frames: frames,
+            ..whole(old, 1)
+        };
+        assert_eq!(whole(plan, 1), with_trains, "and none of any kind");
+        let unicast = |to, from| {
+            change(to, from)
+                .expect("it can be told")
+                .unicast_train_frames
+        };
+        assert_eq!(unicast(plan, old), frames);
+        assert_eq!(unicast(old, plan), 0, "none: no trains");
     }
     let digests = [&before, &after].map(|state| digest_agents(&state.agents));
     assert_ne!(digests[0], digests[1]);
@@ -347,7 +354,8 @@ fn unicast_alone_may_be_trains() {
         (plan.train_frames, plan.unicast_train_frames),
         (TRAIN_FRAMES, TRAIN_FRAMES)
     );
-    assert!(!plan.encode_routes().ends_with(&told));
+    let sent = whole(plan, 1);
+    assert_eq!((sent.train_frames, sent.unicast_train_frames), (frames, 0));
 }
 
 /// How long TREE routes may be is told to agents alone, and is in their messages.
@@ -358,21 +366,14 @@ fn the_limit_of_tree_routes_touches_agents_and_no_switch() {
     planner.set_tree_route_max(Some(127));
     let after = plan(&mut planner);
     assert_eq!(after.switches, before.switches);
-    // Field 20 of Plan and of PlanChange (agent.proto).
-    let told = [0xA0, 1, 127];
     for (host, plan) in &after.agents {
         let old = &before.agents[host];
         assert_eq!((old.tree_route_max, plan.tree_route_max), (255, 127));
         assert_ne!(plan, old);
-        assert!(plan.encode_routes().ends_with(&told));
-        assert!(!old.encode_routes().ends_with(&told));
-        let change = plan.encode_route_change(old).expect("it can be told");
-        assert!(change.ends_with(&told));
-        let back = old.encode_route_change(plan).expect("it can be told");
-        assert!(
-            !back.ends_with(&told),
-            "none: as many as any route may have"
-        );
+        let most = [plan, old].map(|plan| whole(plan, 1).tree_route_max);
+        assert_eq!(most, [127, 0], "none: as many as any route may have");
+        let most = |to, from| change(to, from).expect("it can be told").tree_route_max;
+        assert_eq!((most(plan, old), most(old, plan)), (127, 0));
     }
     let digests = [&before, &after].map(|state| digest_agents(&state.agents));
     assert_ne!(digests[0], digests[1]);

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from controller_lab.small import make_group
 from wormcast.discovery.hosts import HostRegistry
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.group_book import GroupBook, GroupRequest
+from wormcast.reconcile.group_book import GroupBook
 from wormcast.store.database import Database
 from wormcast_planner import ClassDNumbers
 
@@ -36,7 +37,7 @@ def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:
     database = Database(state)
     groups = book(database, WIDE)
     for number, address in ((5, "239.1.1.7"), (6, "239.1.1.7"), (7, "239.2.2.7")):
-        groups.create(GroupRequest("switch", (number - 5,), number, class_d=address))
+        make_group(groups, "switch", (number - 5,), number, class_d=address)
     groups.delete(5)
     before = groups.class_d
     assert before.assigned == [(ip("239.1.1.7"), 5), (ip("239.2.2.7"), 7)]
@@ -44,7 +45,7 @@ def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:
     database = Database(state)
     again = book(database)
     assert again.class_d == before
-    assert again.create(GroupRequest("switch", (3,), class_d="239.3.3.7")).id == 0
+    assert make_group(again, "switch", (3,), class_d="239.3.3.7").id == 0
     again.delete(6)
     assert [address for address, _ in again.class_d.assigned] == [ip("239.2.2.7"), ip("239.3.3.7")]
     database.close()
@@ -61,7 +62,7 @@ def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:
 def test_a_state_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
     database = Database(state)
-    book(database).create(GroupRequest("switch", (1, 2), class_d="239.1.1.7"))
+    make_group(book(database), "switch", (1, 2), class_d="239.1.1.7")
     database.close()
     with contextlib.closing(sqlite3.connect(state)) as sql:
         sql.executescript(
@@ -77,29 +78,29 @@ def test_a_state_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
 
 def test_narrow_groups_take_the_number_of_their_address_as_id() -> None:
     groups = book(Database(None))
-    assert groups.create(GroupRequest("switch", (0,), class_d="239.1.1.7")).id == 7
-    assert groups.create(GroupRequest("switch", (0,), class_d="239.2.2.7")).id == 0
-    assert groups.create(GroupRequest("switch", (0,), class_d="239.2.2.255")).id == 1
+    assert make_group(groups, "switch", (0,), class_d="239.1.1.7").id == 7
+    assert make_group(groups, "switch", (0,), class_d="239.2.2.7").id == 0
+    assert make_group(groups, "switch", (0,), class_d="239.2.2.255").id == 1
 
 
 def test_ids_that_would_be_shared_are_refused_in_wide_mode() -> None:
     groups = book(Database(None), WIDE)
-    groups.create(GroupRequest("switch", (0,), 5, class_d="239.1.1.7"))
-    groups.create(GroupRequest("switch", (1,), 6, class_d="239.1.1.7"))
+    make_group(groups, "switch", (0,), 5, class_d="239.1.1.7")
+    make_group(groups, "switch", (1,), 6, class_d="239.1.1.7")
     groups.delete(5)
     with pytest.raises(RequestError, match=r"5 is the number of class D address 239\.1\.1\.7"):
-        groups.create(GroupRequest("switch", (2,), 5, "other"))
+        make_group(groups, "switch", (2,), 5, "other")
     with pytest.raises(RequestError, match="group id 65290 is reserved for class D addresses") as refused:
-        groups.create(GroupRequest("switch", (2,), 65290))
+        make_group(groups, "switch", (2,), 65290)
     assert refused.value.bound == "0 to 65279, not 255"
-    assert groups.create(GroupRequest("switch", (2,), 5, "back", class_d="239.1.1.7")).id == 5
-    free = [groups.create(GroupRequest("switch", (2,))).id for _ in range(6)]
+    assert make_group(groups, "switch", (2,), 5, "back", class_d="239.1.1.7").id == 5
+    free = [make_group(groups, "switch", (2,)).id for _ in range(6)]
     assert free == [0, 1, 2, 3, 4, 7], "the lowest that neither group nor address has"
 
 
 def test_a_changed_group_keeps_its_number() -> None:
     groups = book(Database(None), WIDE)
-    made = groups.create(GroupRequest("switch", (0,), 40, class_d="239.1.1.7"))
+    made = make_group(groups, "switch", (0,), 40, class_d="239.1.1.7")
     assert groups.add(40, [1, 2]).members == (0, 1, 2)
     assert groups.class_d.number(ip("239.1.1.7")) == 40
     assert replace(made, members=(HostId(0), HostId(1), HostId(2))) == groups.get(40)

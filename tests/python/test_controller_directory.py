@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import NEVER_S, running, take_for_up, until
+from controller_lab.small import make_group
 from wormcast.agentrpc import agent_pb2
 from wormcast.api.plan_requests import group_request
 from wormcast.directory import server
@@ -23,7 +24,6 @@ from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile import agent_events
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.sockets import CannotListen, claim_path
 from wormcast.store.database import Database, StoreError, SwitchSpec
 
@@ -84,7 +84,7 @@ def test_agents_get_ids_and_plans_and_every_change_of_them(tmp_path: Path) -> No
         routes = {r.host: list(r.ports) for r in agents[0].plans[-1].routes}
         assert routes == {1: [7, 0], 2: [1]}
         before = agents[0].plans[-1].epoch
-        group = controller.groups.create(GroupRequest("tree", ("a0", 1, 2), parameters={"fan_out": 1}))
+        group = make_group(controller.groups, "tree", ("a0", 1, 2), parameters={"fan_out": 1})
         await controller.tell_groups("group_created", [group], wait=True)
         await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
         assert {a.plans[-1].epoch for a in agents} == {before + 1}
@@ -102,7 +102,7 @@ def test_agents_get_ids_and_plans_and_every_change_of_them(tmp_path: Path) -> No
 def test_agents_are_told_which_circuits_return(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
         for parameters, told in (({}, "omit-last"), ({"variant": "return"}, "return")):
-            group = controller.groups.create(GroupRequest("circuit", (0, 1, 2), parameters=parameters))
+            group = make_group(controller.groups, "circuit", (0, 1, 2), parameters=parameters)
             await controller.tell_groups("group_created", [group], wait=True)
             await until(lambda id=group.id: all(id in groups_of(a) for a in agents))
             groups = {one.id: one for agent in agents for one in agent.plans[-1].groups}
@@ -124,7 +124,7 @@ def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
         controller.declare_host("plain", 0, 5, 50)
         await until(lambda: agents[0].plans[-1].epoch == epoch + 1)
         epoch, count = controller.agent_plans.epoch, count + 1
-        group = controller.groups.create(GroupRequest("switch", ("plain",), class_d="239.0.0.1"))
+        group = make_group(controller.groups, "switch", ("plain",), class_d="239.0.0.1")
         await controller.tell_groups("group_created", [group], wait=True)
         assert controller.reconciler.state.switches[SwitchId(0)].multicast, "the switches know the group"
         await asyncio.sleep(0.1)
@@ -136,7 +136,7 @@ def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
 
 def test_an_agent_that_goes_is_left_out_until_it_is_back(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], address: str) -> None:
-        group = controller.groups.create(GroupRequest("circuit", (0, 1)))
+        group = make_group(controller.groups, "circuit", (0, 1))
         async with attached(address, "late", host_id=9) as late:
             announce(controller, "late", 1, 5)
             await until(lambda: late.host == 9)
@@ -159,7 +159,7 @@ def test_an_agent_that_goes_is_left_out_until_it_is_back(tmp_path: Path) -> None
 
 def test_a_host_its_neighbour_reports_silent_stays_a_member_until_it_is_gone(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
-        group = controller.groups.create(GroupRequest("circuit", (0, 1, 2)))
+        group = make_group(controller.groups, "circuit", (0, 1, 2))
         await controller.tell_groups("group_created", [group], wait=True)
         await until(lambda: groups_of(agents[1]) == {group.id: [0, 1, 2]})
         report = agent_pb2.MemberReport(group=group.id, origin=0, host=1, reason="no space left on device")
@@ -239,7 +239,7 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
                 announce(first, f"a{n}", n, 0)
             async with attached(address, "a0") as one, attached(address, "a1") as two:
                 await until(lambda: one.host == 0 and two.host == 1)
-                group = first.groups.create(GroupRequest("k-binomial", (0, 1, 40), class_d="239.0.0.1"))
+                group = make_group(first.groups, "k-binomial", (0, 1, 40), class_d="239.0.0.1")
                 await first.tell_groups("group_created", [group], wait=True)
                 await until(lambda: one.plans and groups_of(one) == {group.id: [0, 1]})
                 plan, states = one.plans[-1], first.reconciler.state.switches
@@ -283,7 +283,7 @@ def test_a_full_disk_stops_requests_and_not_the_fabric(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
         controller._database._sql.execute("PRAGMA query_only=ON")  # what a write meets then fails
         with pytest.raises(StoreError):
-            controller.groups.create(GroupRequest("tree", (0, 1)))
+            make_group(controller.groups, "tree", (0, 1))
         assert controller.groups.groups() == []
         controller.monitor.remove_switch(SwitchId(1))
         controller.network.notice()
@@ -291,7 +291,7 @@ def test_a_full_disk_stops_requests_and_not_the_fabric(tmp_path: Path) -> None:
         assert controller.network.store_failures >= 1
         assert controller.agent_plans.epochs_not_kept >= 1
         controller._database._sql.execute("PRAGMA query_only=OFF")
-        controller.groups.create(GroupRequest("tree", (0, 1)))
+        make_group(controller.groups, "tree", (0, 1))
 
     with_agents(tmp_path, 2, test)
 
@@ -370,7 +370,7 @@ def test_later_plans_are_told_by_what_is_other_than_before(tmp_path: Path) -> No
         first = agents[0].plans[-1]
         assert not agents[0].changes or agents[0].received[1].WhichOneof("body") == "plan"
         count = len(agents[0].changes)
-        group = controller.groups.create(GroupRequest("circuit", (0, 1, 2)))
+        group = make_group(controller.groups, "circuit", (0, 1, 2))
         await controller.tell_groups("group_created", [group], wait=True)
         await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
         change = agents[0].changes[-1]
@@ -399,7 +399,7 @@ def test_later_plans_are_told_by_what_is_other_than_before(tmp_path: Path) -> No
 
 def test_an_agent_without_the_plan_before_gets_the_whole_one(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
-        group = controller.groups.create(GroupRequest("circuit", (0, 1)))
+        group = make_group(controller.groups, "circuit", (0, 1))
         await controller.tell_groups("group_created", [group], wait=True)
         await until(lambda: groups_of(agents[0]) == {group.id: [0, 1]})
         change = agents[0].changes[-1]

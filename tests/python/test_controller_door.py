@@ -15,6 +15,7 @@ import grpc
 import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import running, take_for_up, until
+from controller_lab.small import make_group
 from wormcast.agentrpc import agent_pb2
 from wormcast.decimal import read_decimal
 from wormcast.directory.messages import TEXT_MAX
@@ -23,7 +24,6 @@ from wormcast.network.ids import PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.reconcile import supervise as supervise_module
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.reconcile.reconciler import RETRY_FIRST_S
 from wormcast.reconcile.supervise import supervise
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
@@ -49,7 +49,7 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
                 await until(
                     lambda: ("heard", 0) in controller.agents[controller.find_host("good").id].counters
                 )
-                group = controller.groups.create(GroupRequest("circuit", ("good",)))
+                group = make_group(controller.groups, "circuit", ("good",))
                 await controller.tell_groups("group_created", [group], wait=True)
                 await until(lambda: [g.id for g in good.plans[-1].groups] == [group.id])
                 assert not good.ended.is_set()
@@ -260,7 +260,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
                 set_switching=real.set_switching,
             ),
         )
-        group = controller.groups.create(GroupRequest("circuit", ("good",), id=7))
+        group = make_group(controller.groups, "circuit", ("good",), id=7)
         await controller.tell_groups("group_created", [group], wait=True)
         # Ticks come four times a second; attempts after pauses that double.
         await until(lambda: len(tries) == 3)

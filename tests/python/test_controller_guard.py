@@ -12,6 +12,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 from controller_lab.model import FakeSwitch
+from controller_lab.plans import decoded
 from controller_lab.running import rest, running, until
 from controller_lab.serving import serving
 from controller_lab.small import add_fabric, with_rest
@@ -411,7 +412,7 @@ def test_agents_are_told_their_rate_before_switches_police_it_and_after_they_sto
 
             def told() -> list[int | None]:
                 plans = [controller.agent_plans.told.get(HostId(host)) for host in range(3)]
-                return [plan.plan.rate_bytes for plan in plans if plan is not None]
+                return [decoded(plan.plan).rate_bytes or None for plan in plans if plan is not None]
 
             def policed() -> list[int | None]:
                 states = [controller.sessions[switch].fake.state for switch in sorted(controller.sessions)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+from controller_lab.plans import decoded_group
 from controller_lab.small import all_take_part, with_rest
 from wormcast.network.groups import Parameters
 from wormcast.network.ids import Epoch
@@ -50,8 +51,7 @@ def test_guard_b_leads_through_the_root_and_orders() -> None:
         made = (await client.post("groups", json=body)).json()
         await all_take_part(client, made["id"])
         shown = (await client.get(f"groups/{made['id']}")).json()
-        planned = controller.reconciler.planned(made["members"][0], made["id"])
-        assert planned is not None
+        planned = decoded_group(controller.reconciler.state.agents[made["members"][0]], made["name"])
         assert planned.roots == [shown["root"]]
         assert shown["sequencer"] == 0
         answer = await client.post("groups", json={**body, "scheme": "table"})

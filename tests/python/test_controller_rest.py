@@ -14,11 +14,11 @@ import pytest
 from controller_lab.small import all_take_part, with_rest
 from wormcast.api.body_limit import BODY_BYTES_MAX
 from wormcast.api.views import show_group
+from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import SCHEMES, SCHEMES_ANYWHERE
 from wormcast.network.ids import Epoch
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.events import QUEUE_MAX, WATCHERS_MAX, EventLog, WatcherLimit
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.routing import schemas
 from wormcast_planner import NOT_PLANNED, PLAIN, is_copied_by_switches
 
@@ -438,7 +438,7 @@ def test_members_of_a_group_that_no_plan_has_yet_do_not_take_part() -> None:
     async def test(client: httpx.AsyncClient, controller: Controller) -> None:
         for n in range(3):
             controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
-        request = GroupRequest(scheme="tree", members=[0, 1])
+        request = GroupBody(scheme="tree", members=[0, 1])
         shown = show_group(controller, controller.groups.create(request))
         assert [(m["takes_part"], m["reason"]) for m in shown["state"]] == [(False, NOT_PLANNED)] * 2
         await controller.reconciler.settle()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from controller_lab.agents import TestAgent, attached
 from controller_lab.running import rest, running, until
+from controller_lab.small import make_group
 from test_controller_directory import add_switches, announce
 from test_controller_switching import default_of
 from wormcast.agentrpc import agent_pb2
@@ -20,7 +21,6 @@ from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile import route_steps
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.reconcile.switching_book import SwitchingBook
 from wormcast.store.database import Database
 from wormcast_planner import Place
@@ -165,7 +165,7 @@ def test_an_agent_that_does_not_confirm_is_waited_for_for_a_while(
             # Plans that come meanwhile do not make that longer.
             while mode() != "packet_mode":
                 assert time.monotonic() < began + 30.0
-                controller.groups.create(GroupRequest("circuit", ("a0", "a1")))
+                make_group(controller.groups, "circuit", ("a0", "a1"))
                 controller.network.notice()
                 await asyncio.sleep(0.2)
             assert time.monotonic() - began >= 1.0

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
+from controller_lab.plans import decoded_group
 from controller_lab.small import all_take_part, with_rest
 from wormcast import routing
 from wormcast.cli.main import main
@@ -125,9 +126,8 @@ def test_a_sink_is_shown_told_and_not_kept() -> None:
             made = (await client.post("groups", json=body)).json()
             assert made["sink"] is sink
             await all_take_part(client, made["id"])
-            told = controller.reconciler.planned(controller.hosts.records()[0].id, made["id"])
-            assert told is not None
-            assert told.sink is sink
+            plan = controller.reconciler.state.agents[controller.hosts.records()[0].id]
+            assert decoded_group(plan, name).sink is sink
         await client.post("groups/dropped/members", json={"members": [2]})
         assert [group.name for group in controller._database.groups()] == ["plain"]
         assert (await client.delete("groups/dropped")).status_code == 204

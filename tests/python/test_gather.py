@@ -11,11 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from controller_lab.plans import decoded
 from controller_lab.small import all_take_part, with_rest
 from test_planner_binding import EVERYONE, NETWORK, group, plan
-from wormcast.agentrpc import agent_pb2
 from wormcast.cli import group as group_commands
-from wormcast.directory.convert import PlanEncoder, Told
 from wormcast.network.groups import COPIED, SCHEMES, Group, GroupError
 from wormcast.network.ids import Epoch, HostId
 from wormcast.reconcile.controller import Controller
@@ -39,8 +38,7 @@ def test_agents_are_told_and_switches_have_entries() -> None:
     assert {dict(e.match)["group"] for e in entries} == {7}
     assert {e.action for e in entries} == {"ingress.gather_branch"}
     assert (state.by_hosts_count, state.by_hosts_of(7)) == (0, {})
-    encoded = PlanEncoder().encode(Told(state.agents[HostId(3)], Epoch(1)))
-    gathers, plain = agent_pb2.Plan.FromString(encoded).groups
+    gathers, plain = decoded(state.agents[HostId(3)]).groups
     assert gathers.gathered.epoch == epoch
     assert [(one.host, one.source) for one in gathers.gathered.origins] == origins
     assert not plain.HasField("gathered")

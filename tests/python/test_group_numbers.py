@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.serving import serving
+from controller_lab.small import make_group
 from wormcast.cli.main import main
+from wormcast.network.group_body import GroupBody
 from wormcast.network.ids import Epoch, SwitchId
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.routing import schemas
 from wormcast.store.database import SwitchSpec
 from wormcast_planner import GROUP_BROADCAST, GROUP_ID_MAX, GROUP_NUMBERS_MAX
@@ -61,8 +62,10 @@ def test_groups_without_a_place_in_switches_are_not_counted() -> None:
         async with running() as controller, rest(controller) as client:
             add_network(controller)
             book = controller.groups
-            shared = GroupRequest("table", (0, 1))
-            book.create_all([GroupRequest("circuit", (0, 1)), shared] * (GROUP_NUMBERS_MAX // 2 + BEYOND))
+            shared = GroupBody(scheme="table", members=(0, 1))
+            book.create_all(
+                [GroupBody(scheme="circuit", members=(0, 1)), shared] * (GROUP_NUMBERS_MAX // 2 + BEYOND)
+            )
             answer = await client.post("groups", json={"scheme": "tree", "members": [0, 1]})
             assert answer.status_code == 201, answer.text
             # None goes by TREE routes: groups with the same members share one number.
@@ -80,7 +83,7 @@ def test_group_ids_are_the_bound_of_groups_that_need_no_number() -> None:
     async def test() -> None:
         async with running() as controller, rest(controller) as client:
             add_network(controller)
-            controller.groups.create_all([GroupRequest("circuit", (0, 1))] * GROUP_ID_MAX)
+            controller.groups.create_all([GroupBody(scheme="circuit", members=(0, 1))] * GROUP_ID_MAX)
             answer = await client.post("groups", json={"scheme": "circuit", "members": [0, 1]})
             assert answer.status_code == 507
             said = answer.json()["error"]["message"]
@@ -103,7 +106,7 @@ def test_groups_that_switches_have_no_number_for_go_by_tree_routes(tmp_path: Any
 
     async def show(controller: Controller, client: httpx.AsyncClient, command: Callable[..., Any]) -> None:
         count = GROUP_NUMBERS_MAX + BEYOND
-        groups = [GroupRequest("table", members) for members in distinct_members(count)]
+        groups = [GroupBody(scheme="table", members=members) for members in distinct_members(count)]
         controller.groups.create_all(groups)
         ids = [group.id for group in controller.groups.groups()]
         without = ids[GROUP_NUMBERS_MAX:]
@@ -134,7 +137,7 @@ def test_groups_that_switches_have_no_number_for_go_by_tree_routes(tmp_path: Any
         assert "TREE" not in await command("group", "show", str(lower))
 
         # A group with the same members as one with a number shares it, and one that goes makes room.
-        alike = controller.groups.create(GroupRequest("table", controller.groups.get(ids[first]).members))
+        alike = make_group(controller.groups, "table", controller.groups.get(ids[first]).members)
         controller.groups.delete(ids[1])
         await planned(controller, alike.id)
         numbers = [

@@ -15,7 +15,7 @@ import pytest
 from controller_lab.agents import attached
 from controller_lab.running import running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.directory.convert import Told
+from wormcast.directory.plans import IssuedPlan
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
@@ -82,7 +82,7 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
                 assert go_on.wait(600)
                 return make(view)
 
-            def look_and_publish(plans: Mapping[HostId, Told]) -> None:
+            def look_and_publish(plans: Mapping[HostId, IssuedPlan]) -> None:
                 if any(told.epoch > before for told in plans.values()):
                     kept_when_told.append(links_in(state))
                 publish(plans)

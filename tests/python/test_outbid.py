@@ -8,6 +8,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from controller_lab.plans import decoded_group
 from controller_lab.small import with_rest
 from httpx import AsyncClient
 from wormcast.network.ids import Epoch, HostId
@@ -45,16 +46,12 @@ async def check_numbers(client: AsyncClient, controller: Controller, least: int)
     told = controller.agent_plans.told.get(HostId(0))
     assert told is not None
     assert told.epoch > least
-    (gathered,) = (g.gathered for g in told.plan.groups if g.name == "gathered")
-    assert gathered is not None
-    assert gathered[0] >= least
+    assert decoded_group(told.plan, "gathered").gathered.epoch >= least
     assert (await client.post("groups", json=ORDERED)).status_code == 201
     await reconciler.settle()
     told = controller.agent_plans.told.get(HostId(0))
     assert told is not None
-    (sequencer,) = (g.sequencer for g in told.plan.groups if g.name == "ordered")
-    assert sequencer is not None
-    assert sequencer[1] >= least
+    assert decoded_group(told.plan, "ordered").sequencer.reign >= least
 
 
 @pytest.mark.parametrize("is_planning", [False, True])

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from controller_lab.model import FakeSwitch
+from controller_lab.plans import decoded
 from wormcast import routing
-from wormcast.agentrpc import agent_pb2
 from wormcast.network.groups import SCHEMES, Group
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.network.topology import Grid, Host, Link, Switch, Topology
@@ -61,20 +61,22 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     assert state.parts == [frozenset(range(9))]
     assert state.touched is None
     assert (state.failures, state.shortfall_count) == ([], 0)
-    told = state.agents[HostId(17)]
+    planned = state.agents[HostId(17)]
+    told = decoded(planned)
     numbers = [4 + at for at, _ in enumerate(SCHEMES)]
     assert [found.id for found in told.groups] == numbers
     assert [found.structures[0].scheme for found in told.groups[:-1]] == list(SCHEMES[:-1])
-    several = told.groups[-1].structures
+    several = planned.groups[-1].structures
+    assert [one.bytes_most for one in told.groups[-1].structures] == [one.bytes_most for one in several]
     bounds = [structure.bytes_most for structure in several]
     assert len(several) > 1
     assert bounds[:-1] == sorted(bounds[:-1])
     assert bounds[-1] == 0, "the last is for any"
     assert all(structure.expected for structure in several)
-    assert all(found.members == [0, 3, found.id, 17] for found in told.groups)
-    assert sorted(child for _, child in told.groups[2].structures[0].tree_edges) == [3, 6, 17]
+    assert all(list(found.members) == [0, 3, found.id, 17] for found in told.groups)
+    assert sorted(edge.child for edge in told.groups[2].structures[0].tree_edges) == [3, 6, 17]
     routes = {(r["src"], r["dst"]): bytes(r["ports"]) for r in routing.routes(NETWORK.to_json())["routes"]}
-    assert {to: ports for to, _, ports in told.routes} == {
+    assert {route.host: route.ports for route in told.routes} == {
         dst: ports for (src, dst), ports in routes.items() if src == 17
     }
     entries = [entry for entry in state.switches[SwitchId(0)].entries() if entry.table == "ingress.groups"]
@@ -82,8 +84,8 @@ def test_plans_say_what_agents_and_switches_must_have() -> None:
     assert [entry.match for entry in entries] == [[("group", n)] for n in (table, 255)]
     assert {entry.action for entry in entries} == {"ingress.replicate"}
     assert [entry.mgid for entry in entries] == [0x4000 + n for n in (table, 255)]
-    assert [found.number for found in told.groups if found.number is not None] == [table]
-    assert agent_pb2.Plan.FromString(told.encode_routes()).HasField("root_route")
+    assert [found.number for found in told.groups if found.HasField("number")] == [table]
+    assert told.HasField("root_route")
 
 
 def test_what_a_change_does_not_concern_stays_the_same_object() -> None:
@@ -92,8 +94,8 @@ def test_what_a_change_does_not_concern_stays_the_same_object() -> None:
     new = group(700, "circuit", 2, 4)
     after = plan(planner, [*GROUPS, new])
     assert {h for h in EVERYONE if after.agents[h] is not before.agents[h]} == {2, 4}
-    assert after.agents[HostId(17)].groups[0] is before.agents[HostId(0)].groups[0]
-    assert after.agents[HostId(4)].routes == before.agents[HostId(4)].routes
+    assert after.agents[HostId(17)].groups[0] == before.agents[HostId(0)].groups[0]
+    assert decoded(after.agents[HostId(4)]).routes == decoded(before.agents[HostId(4)]).routes
     assert after.digest != before.digest
     assert plan(planner, [*GROUPS, new]).touched == {}
     assert plan(Planner("osud"), [*GROUPS, new]).digest == after.digest, (

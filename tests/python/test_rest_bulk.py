@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 from controller_lab.running import rest, running, until
+from controller_lab.small import make_group
 from wormcast.discovery.hosts import HostRegistry
+from wormcast.network.group_body import GroupBody
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.reconcile.change_rate import (
     CHANGES_CALM,
@@ -21,7 +23,7 @@ from wormcast.reconcile.change_rate import (
 )
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.group_book import GroupBook, GroupRequest
+from wormcast.reconcile.group_book import GroupBook
 from wormcast.store.database import Database, StoreError, SwitchSpec
 from wormcast_planner import CLASS_D_MODES, GROUP_BROADCAST, GROUP_ID_MAX, HASHED_FIRST, assign_class_d
 
@@ -207,7 +209,7 @@ def test_the_book_knows_what_looking_at_every_group_tells(mode: str, seed: int) 
             else:
                 wish = random_.choice([None, None, random_.randrange(12), 65_300])
                 free = free_id(groups) if wish is None and address is None else None
-                made = groups.create(GroupRequest("tree", (0,), wish, class_d=address))
+                made = make_group(groups, "tree", (0,), wish, class_d=address)
                 assert free is None or made.id == free
         except RequestError:
             assert (groups.groups(), groups.class_d) == (before, numbers)
@@ -232,11 +234,13 @@ def free_id(groups: GroupBook) -> int:
 @pytest.mark.parametrize("mode", CLASS_D_MODES)
 def test_what_the_state_file_does_not_take_is_taken_back(mode: str) -> None:
     groups = book(mode)
-    kept = groups.create(GroupRequest("tree", (0, 1), class_d="239.1.1.9"))
+    kept = make_group(groups, "tree", (0, 1), class_d="239.1.1.9")
     numbers = groups.class_d
     groups._database.close()
     changes: list[Callable[[], object]] = [
-        lambda: groups.create_all([GroupRequest("tree", (0,), class_d=f"239.1.2.{n}") for n in range(3)]),
+        lambda: groups.create_all(
+            [GroupBody(scheme="tree", members=(0,), class_d=f"239.1.2.{n}") for n in range(3)]
+        ),
         lambda: groups.delete_all([kept.id]),
         lambda: groups.add(kept.id, [2]),
     ]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from controller_lab.running import rest, running, take_for_up
+from controller_lab.small import make_group
 from wormcast import routing
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.offload.switch_plan import switch_plan
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.store.database import SwitchSpec
 from wormcast_planner import MulticastGroup
 
@@ -90,7 +90,7 @@ def test_the_plan_is_that_of_the_controller_itself() -> None:
             take_for_up(controller, SwitchId(0))
             for port in range(3):
                 controller.declare_host(f"h{port}", 0, PortId(port), None)
-            controller.groups.create(GroupRequest("switch", ("h0", "h2"), 7, class_d="239.1.2.3"))
+            make_group(controller.groups, "switch", ("h0", "h2"), 7, class_d="239.1.2.3")
             await controller.reconciler.replan()
             held = controller.reconciler.state.switches[SwitchId(0)]
             async with rest(controller) as client:

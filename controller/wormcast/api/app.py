@@ -24,7 +24,6 @@ from wormcast.api.lag import serve_lag
 from wormcast.api.metrics import render_metrics
 from wormcast.api.models import (
     ErrorAnswer,
-    GroupBody,
     GroupKeysBody,
     HostBody,
     MembersBody,
@@ -47,6 +46,7 @@ from wormcast.api.plan_requests import (
 )
 from wormcast.api.switching_routes import serve_switching
 from wormcast.api.traces import serve_traces
+from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
@@ -54,7 +54,6 @@ from wormcast.reconcile.chip_ports import read_device_ports
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError, unknown
 from wormcast.reconcile.events import WATCHERS_MAX, WatcherLimit
-from wormcast.reconcile.group_book import GroupRequest
 from wormcast.reconcile.port_sources import read_interfaces
 from wormcast.reconcile.switch_address import refuse_paths
 from wormcast.store.database import SwitchSpec
@@ -245,7 +244,7 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
         """One group is answered by that group, `{"groups": […]}` or a bare list by `{"groups": […]}`. An error says which
         group it is about."""
         bodies = [body] if isinstance(body, GroupBody) else body if isinstance(body, list) else body.groups
-        made = book.create_all([_group_request(b) for b in bodies])
+        made = book.create_all(bodies)
         await controller.tell_groups("group_created", made, wait)
         if isinstance(body, GroupBody):
             return JSONResponse(views.show_group(controller, made[0]), 201)
@@ -288,13 +287,6 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
     async def tell(changed: Group, wait: bool | None) -> dict[str, Any]:
         await controller.tell_groups("group_changed", [changed], wait)
         return views.show_group(controller, changed)
-
-
-def _group_request(body: GroupBody) -> GroupRequest:
-    parameters = body.parameters.model_dump(exclude_none=True, by_alias=True) if body.parameters else None
-    return GroupRequest(
-        body.scheme, tuple(body.members), body.id, body.name, parameters, body.class_d, body.sink, body.gather
-    )
 
 
 async def _list_groups(controller: Controller, groups: Sequence[Group] | None = None) -> AsyncIterator[str]:

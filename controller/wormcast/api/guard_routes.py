@@ -9,7 +9,8 @@ from fastapi import FastAPI, Path
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from wormcast.api import views
-from wormcast.api.models import GROUPS_MAX, Body
+from wormcast.api.models import GROUPS_MAX
+from wormcast.network.body import Body
 from wormcast.network.guard import RATE_BOUND
 from wormcast.reconcile.controller import Controller
 

@@ -6,23 +6,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
 from wormcast_planner import (
-    FAN_OUT_DEFAULT,
-    HOST_ID_MAX,
-    LAMBDA_MAX,
     PORT_ID_MAX,
-    SHARED_TREES_MAX,
     SWITCH_ID_MAX,
     RoutingError,
     algorithms,
 )
 
+from wormcast.network.body import Body
+from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import (
-    COPIED,
-    FAN_OUT_MAX,
     GROUP_BOUND,
-    K_MAX,
-    PACKETS_MAX,
-    SCHEME_DEFAULT,
     SCHEMES,
 )
 from wormcast.network.ids import SwitchId
@@ -32,12 +25,6 @@ from wormcast.reconcile.errors import RequestError
 
 GROUPS_MAX = 4096
 """Groups of one request."""
-
-
-class Body(BaseModel):
-    """A request body: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class SwitchBody(Body):
@@ -111,112 +98,6 @@ class HostBody(Body):
     switch: StrictInt
     port: StrictInt
     id: Annotated[StrictInt | None, Field(description="lowest free one if absent")] = None
-
-
-class ParametersBody(Body):
-    """Shape of the structure; what is absent is chosen."""
-
-    k: Annotated[
-        StrictInt | None, Field(description=f"k-binomial: most children of a host, 1 to {K_MAX}")
-    ] = None
-    fan_out: Annotated[
-        StrictInt | None,
-        Field(description=f"tree: most children of a host, 1 to {FAN_OUT_MAX}; {FAN_OUT_DEFAULT} if absent"),
-    ] = None
-    packets: Annotated[
-        StrictInt | None,
-        Field(
-            description=f"k-binomial: packets in a typical message, from which k follows, up to {PACKETS_MAX}"
-        ),
-    ] = None
-    lambda_: Annotated[
-        StrictInt | None,
-        Field(
-            alias="lambda",
-            description=f"postal: time until a message has been received, in send times, 1 to {LAMBDA_MAX}; "
-            "by the costs of the fabric if absent",
-        ),
-    ] = None
-    r: Annotated[
-        StrictInt | None,
-        Field(
-            description=f"mu-torus: members of a chain, 1 to {HOST_ID_MAX}; as many as a ring has if absent"
-        ),
-    ] = None
-    variant: Annotated[
-        StrictStr | None,
-        Field(
-            description="circuit: omit-last, or return, where messages go on to their origin, which compares what "
-            "comes back with what it sent; omit-last if absent"
-        ),
-    ] = None
-    guard: Annotated[
-        StrictStr | None,
-        Field(
-            description="switch, table, broadcast: A copies along the spanning tree, B the same through its root, "
-            "and the group is ordered (not table), C along trees of the group's own; A if absent"
-        ),
-    ] = None
-    least: Annotated[
-        StrictStr | None,
-        Field(description="guard C: what these trees have little of, links or depth; links if absent"),
-    ] = None
-    trees: Annotated[
-        StrictInt | None,
-        Field(
-            description=f"switch with guard C: over how many trees messages spread, 1 to {SHARED_TREES_MAX}; "
-            "1 if absent"
-        ),
-    ] = None
-    ordered: Annotated[
-        StrictBool | None,
-        Field(description="all members read the messages of all origins in one order; false if absent"),
-    ] = None
-
-
-class GroupBody(Body):
-    """A group."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "images",
-                    "scheme": "k-binomial",
-                    "members": [0, 1, 2, 3],
-                    "parameters": {"packets": 64},
-                },
-                {"id": 7, "scheme": "switch", "members": ["h0", "h5"], "class_d": "239.1.2.7"},
-            ]
-        },
-    )
-    id: Annotated[StrictInt | None, Field(description=f"{GROUP_BOUND}; a free one if absent")] = None
-    name: Annotated[StrictStr | None, Field(description="unique; group-<id> if absent")] = None
-    scheme: Annotated[StrictStr, Field(description=", ".join(SCHEMES))] = SCHEME_DEFAULT
-    members: Annotated[list[StrictInt | StrictStr], Field(description="hosts by id or name")]
-    parameters: ParametersBody | None = None
-    class_d: Annotated[
-        StrictStr | None,
-        Field(
-            description="IP multicast address whose packets the group carries; where addresses share a number "
-            "(narrow mode: the same low 8 bits) the switches deliver to the union of their groups' members"
-        ),
-    ] = None
-    sink: Annotated[
-        StrictBool,
-        Field(
-            description="to measure: where no receiver is open, agents take the messages of the group and drop them; "
-            "the group is not kept across restarts of the controller"
-        ),
-    ] = False
-    gather: Annotated[
-        StrictBool,
-        Field(
-            description=f"{', '.join(COPIED)}: switches gather the ACKs of the messages that they copy, so that an origin "
-            "gets one in place of many; false if absent"
-        ),
-    ] = False
 
 
 class GroupsBody(Body):
@@ -321,7 +202,7 @@ class PlanBody(Body):
     topology: Annotated[dict[str, Any] | None, Field(description="topology file; the fabric's if absent")] = (
         None
     )
-    groups: Annotated[list[PlanGroupBody], Field(description="up to 4096")] = []
+    groups: Annotated[list[PlanGroupBody], Field(description="up to 4096")] = []  # noqa: RUF012 - pydantic copies it
     class_d: Annotated[StrictStr, Field(description="narrow or wide: how addresses become numbers")] = (
         "narrow"
     )

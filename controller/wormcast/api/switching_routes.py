@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from pydantic import ConfigDict, Field
 
 from wormcast.api import views
-from wormcast.api.models import Body
+from wormcast.network.body import Body
 from wormcast.network.switching import PLAIN, WORMHOLE, Switching
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError

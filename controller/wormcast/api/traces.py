@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 from wormcast_planner import ALTERNATIVES_MAX
 
-from wormcast.api.models import Body
+from wormcast.network.body import Body
 from wormcast.network.ids import HostId
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import grpc
+from wormcast_planner import encode_ask_lag, encode_refused, encode_registered, encode_trace
 
 from wormcast.agentrpc import agent_pb2
-from wormcast.directory.convert import PlanEncoder, Told, controller_message
 from wormcast.directory.messages import (
     COUNTERS_MAX,
     MESSAGE_BYTES_MAX,
@@ -30,6 +30,7 @@ from wormcast.directory.messages import (
     read_refused,
     read_route_uses,
 )
+from wormcast.directory.plans import IssuedPlan
 from wormcast.discovery.hosts import NOBODY, Caller, HostRefused
 from wormcast.network.ids import Epoch, GroupId, HostId
 from wormcast.sockets import CannotListen, SocketAccess, check_address, listen_at, owner_alone
@@ -140,9 +141,9 @@ class _Stream:
     def __init__(self, host: HostId, name: str) -> None:
         self.host = host
         self.name = name
-        self.plan: Told | None = None
+        self.plan: IssuedPlan | None = None
         """To be sent."""
-        self.sent: Told | None = None
+        self.sent: IssuedPlan | None = None
         """The last that was sent."""
         self.changes_from: Epoch | None = None
         """The first of those that were told by what is other than before, since the last that was sent whole."""
@@ -154,7 +155,7 @@ class _Stream:
         self.ending = ""
         self.wake = asyncio.Event()
 
-    def offer(self, plan: Told) -> None:
+    def offer(self, plan: IssuedPlan) -> None:
         self.plan = plan
         self.wake.set()
 
@@ -183,8 +184,7 @@ class AgentDirectory:
     def __init__(self, watcher: AgentWatcher) -> None:
         self._watcher = watcher
         self._streams: dict[HostId, _Stream] = {}
-        self._plans: dict[HostId, Told] = {}
-        self.encoder = PlanEncoder()
+        self._plans: dict[HostId, IssuedPlan] = {}
         self.traces: TraceWatcher | None = None
         self.lags: LagWatcher | None = None
         self._server: Any = None
@@ -210,7 +210,7 @@ class AgentDirectory:
         return bound
 
     def _handler(self) -> Any:
-        """Answers are encoded already: plans are put together from encoded parts."""
+        """The planner has encoded the answers."""
         attach = grpc.stream_stream_rpc_method_handler(
             self.Attach, request_deserializer=agent_pb2.AgentMessage.FromString, response_serializer=bytes
         )
@@ -243,7 +243,7 @@ class AgentDirectory:
         if self._server is not None:
             await self._server.stop(STOP_GRACE_S)
 
-    def publish(self, plans: dict[HostId, Told]) -> None:
+    def publish(self, plans: dict[HostId, IssuedPlan]) -> None:
         """Makes these plans those in force; attached agents are told at once, others when they attach.
 
         Other agents keep theirs, and one that has been told the same before is not told again.
@@ -261,15 +261,14 @@ class AgentDirectory:
         """Forgets the plans of all hosts but these; attached agents keep what they have."""
         for host in [host for host in self._plans if host not in kept]:
             del self._plans[host]
-        self.encoder.forget_unused([told.plan for told in self._plans.values()])
 
     def trace(self, host: HostId, request: dict[str, Any]) -> bool:
         """Asks the agent of a host for probes, by the fields of `Trace`; false if it is not attached."""
-        return self._ask(host, controller_message("trace", agent_pb2.Trace(**request).SerializeToString()))
+        return self._ask(host, encode_trace(**request))
 
     def ask_lag(self, host: HostId, request: dict[str, Any]) -> bool:
         """Asks the agent of a host who lags, by the fields of `AskLag`; false if it is not attached."""
-        return self._ask(host, controller_message("ask_lag", agent_pb2.AskLag(**request).SerializeToString()))
+        return self._ask(host, encode_ask_lag(**request))
 
     def _ask(self, host: HostId, message: bytes) -> bool:
         stream = self._streams.get(host)
@@ -306,12 +305,11 @@ class AgentDirectory:
             if (refusal := f"{first.register.name[:64]!r}: {error}") != self._last_refusal:
                 self._last_refusal = refusal
                 LOG.warning("agent %s refused; more refusals like this are only counted", refusal)
-            yield _refusal(f"{error}; value {error.value!r}, possible: {error.bound}")
+            yield encode_refused(f"{error}; value {error.value!r}, possible: {error.bound}")
             return
         reader = asyncio.create_task(self._read(stream, messages), name=f"agent-{stream.name}")
         try:
-            registered = agent_pb2.Registered(host_id=stream.host, challenge=caller.challenge)
-            yield controller_message("registered", registered.SerializeToString())
+            yield encode_registered(stream.host, caller.challenge)
             async for message in self._write(stream):
                 yield message
         finally:
@@ -358,7 +356,7 @@ class AgentDirectory:
             stream.wake.clear()
             if stream.ending:
                 if stream.ending.startswith("replaced"):
-                    yield _refusal(stream.ending)
+                    yield encode_refused(stream.ending)
                 return
             if stream.plan is not None:
                 told, stream.plan = stream.plan, None
@@ -372,18 +370,18 @@ class AgentDirectory:
             while stream.asked:
                 yield stream.asked.popleft()
 
-    def _encode(self, stream: _Stream, told: Told) -> bytes:
+    def _encode(self, stream: _Stream, told: IssuedPlan) -> bytes:
         """A plan, by what is other than in the last that the stream brought, if it brought one."""
         change = None
         if stream.sent is not None and not stream.whole_next:
-            change = self.encoder.encode_change(stream.sent, told)
+            change = told.encode_change(stream.sent)
         stream.whole_next = False
         if change is None:
             stream.changes_from = None
-            return controller_message("plan", self.encoder.encode(told))
+            return told.encode()
         stream.changes_from = stream.changes_from or told.epoch
         self.changes_sent += 1
-        return controller_message("plan_change", change)
+        return change
 
     def _note_too_long(self, stream: _Stream, length: int) -> None:
         self.plans_too_long += 1
@@ -450,10 +448,6 @@ class AgentDirectory:
                 raise BadMessage("a second Register")
             case _:
                 pass  # an agent of a later version may say things this controller does not know
-
-
-def _refusal(reason: str) -> bytes:
-    return controller_message("refused", agent_pb2.Refused(reason=reason).SerializeToString())
 
 
 def _address(peer: str) -> str:

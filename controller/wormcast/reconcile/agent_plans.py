@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from wormcast_planner import AgentPlan
 
-from wormcast.directory.convert import Told
+from wormcast.directory.plans import IssuedPlan
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId, HostId
 from wormcast.reconcile.events import EventLog
@@ -26,7 +26,7 @@ class AgentPlans:
         self._database = database
         self._wanted = wanted
         self.epoch, self._digest = database.agent_plan()
-        self.told: dict[HostId, Told] = {}
+        self.told: dict[HostId, IssuedPlan] = {}
         """By host."""
         self.groups: Mapping[GroupId, Group] = {}
         """Those that the plans are for, as they were asked for."""
@@ -80,4 +80,4 @@ class AgentPlans:
     def put(self, plans: Mapping[HostId, AgentPlan], new: Iterable[AgentPlan]) -> None:
         """Makes these what agents are to follow; `new`: those that are other than before."""
         self.told = {host: told for host, told in self.told.items() if host in plans}
-        self.told |= {plan.host: Told(plan, self.epoch) for plan in new}
+        self.told |= {plan.host: IssuedPlan(plan, self.epoch) for plan in new}

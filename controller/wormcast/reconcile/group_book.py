@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from wormcast_planner import (
     GROUP_BROADCAST,
@@ -16,6 +16,7 @@ from wormcast_planner import (
 )
 
 from wormcast.discovery.hosts import HostRecord, HostRegistry
+from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import (
     GROUP_BOUND,
     Group,
@@ -34,20 +35,6 @@ from wormcast.store.database import Database
 
 NAME_BOUND = "1 to 64 letters, digits, '.', '_', '-', not digits alone"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-@dataclass(frozen=True)
-class GroupRequest:
-    """A group as asked for; members by id or name."""
-
-    scheme: str
-    members: tuple[int | str, ...]
-    id: int | None = None
-    name: str | None = None
-    parameters: dict[str, int] | None = None
-    class_d: str | None = None
-    sink: bool = False
-    gather: bool = False
 
 
 class GroupBook:
@@ -109,11 +96,7 @@ class GroupBook:
         """The group with this id."""
         return self._index.by_id.get(group)
 
-    def create(self, request: GroupRequest) -> Group:
-        """Checks and keeps a new group; raises `RequestError`."""
-        return self.create_all([request])[0]
-
-    def create_all(self, requests: Sequence[GroupRequest]) -> list[Group]:
+    def create_all(self, requests: Sequence[GroupBody]) -> list[Group]:
         """Checks and keeps new groups, all or none; raises `RequestError`, which says of several which one it is."""
         made: list[Group] = []
         with self._changing(made):
@@ -205,7 +188,7 @@ class GroupBook:
             raise unknown(f"member of group {group.id}:", member, group.members)
         return host
 
-    def _add(self, request: GroupRequest) -> Group:
+    def _add(self, request: GroupBody) -> Group:
         """Checks a new group and adds it to the index; raises `RequestError`.
 
         Room in the switches refuses none: addresses never take all numbers, and messages of groups of scheme
@@ -217,18 +200,19 @@ class GroupBook:
         self._check_room(group, group.members)
         return group
 
-    def _make(self, request: GroupRequest) -> Group:
+    def _make(self, request: GroupBody) -> Group:
         """The group that is asked for; raises `RequestError`."""
         try:
             class_d = None if request.class_d is None else parse_class_d(request.class_d)
             chosen = self._free_id(class_d) if request.id is None else check_group_id(request.id)
             check_grid(scheme := parse_scheme(request.scheme), self._has_grid())
+            given = {} if request.parameters is None else request.parameters.model_dump(exclude_none=True)
             return Group(
                 chosen,
                 request.name if request.name is not None else f"group-{chosen}",
                 scheme,
                 self.resolve(request.members),
-                Parameters.from_json(request.parameters or {}),
+                Parameters(**given),
                 class_d,
                 request.sink,
                 request.gather,

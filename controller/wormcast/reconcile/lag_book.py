@@ -143,7 +143,7 @@ class LagBook:
                     "origin": origin,
                     "epoch": epoch,
                 }
-                asked = [{"number": b.number, "route": b.route, "port": b.port} for b in due]
+                asked = [(branch.number, branch.route, branch.port) for branch in due]
                 self._directory.ask_lag(origin, {**request, "branches": asked})
             await asyncio.sleep(LOOK_S / 4)
 

@@ -319,7 +319,7 @@ class Reconciler:
             return
         if self._agent_plans.begin(digest):
             self._tell_plan(state)
-        await self._renew(plans)
+        self._renew(plans)
         self._steps.begin_step(self._agent_plans.epochs(self._agent_plans.told), self._live())
 
     async def _cross(self, state: FabricState) -> None:
@@ -391,22 +391,11 @@ class Reconciler:
             gather_shortfalls_total=state.by_hosts_count,
         )
 
-    async def _renew(self, plans: dict[HostId, AgentPlan]) -> None:
+    def _renew(self, plans: dict[HostId, AgentPlan]) -> None:
         """Makes these what agents are to follow; those whose routes alone are other are told at once."""
-        before, encoder = self._agent_plans.told, self._directory.encoder
+        before = self._agent_plans.told
         new = [p for h, p in plans.items() if (told := before.get(h)) is None or told.plan is not p]
-        changed: list[AgentGroup] = []
-        for_routes: list[HostId] = []
-        for plan in new:
-            told = before.get(plan.host)
-            groups, gone = (plan.groups, []) if told is None else plan.groups_changed(told.plan)
-            changed.extend(groups)
-            if told is not None and not groups and not gone:
-                for_routes.append(plan.host)
-        if changed:
-            await asyncio.to_thread(encoder.prepare, changed)
-        if self._agent_plans.is_outbid:
-            return  # meanwhile
+        for_routes = [p.host for p in new if p.host in before and p.has_groups_of(before[p.host].plan)]
         self._agent_plans.put(plans, new)
         self._directory.withdraw(self._agent_plans.told)
         # Routes need nothing of switches: they are out at once, unless groups have changed with them.

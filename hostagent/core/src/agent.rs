@@ -16,12 +16,13 @@ use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::flow_control::FlowControl;
 use crate::pacing::Pacing;
-use crate::plan::{AgentPlan, GROUPS_MAX, PlanChangeMessage, PlannedGroup, RefusedGroup};
+use crate::plan::{AgentPlan, GROUPS_MAX, PlannedGroup, RefusedGroup};
 use crate::trains::{Arrivals, Taken, Trains};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use wormcast_agent_proto::PlanChange;
 use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
 use wormcast_protocol::{Sighting, TraceRequest, Way};
 use wormcast_wire::signal::is_signal;
@@ -298,7 +299,7 @@ impl Agent {
     /// If it does not change the plan in force, or is wrong in itself; else as [`Agent::apply_plan`].
     pub fn change_plan(
         &mut self,
-        change: PlanChangeMessage,
+        change: PlanChange,
         now: Instant,
     ) -> Result<Vec<RefusedGroup>, String> {
         let base = change.base;

@@ -8,7 +8,8 @@ use wormcast_agent_core::agent::LagTold;
 use wormcast_agent_core::api::NumberedRequest;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
-use wormcast_agent_core::plan::{AgentPlan, PlanChangeMessage, RefusedGroup};
+use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
+use wormcast_agent_proto::PlanChange;
 use wormcast_protocol::{BranchQuestion, TraceRequest, Way};
 use wormcast_wire::HostId;
 
@@ -21,7 +22,7 @@ pub enum NewPlan {
     /// Checked.
     Whole(Box<AgentPlan>),
     /// What is other than in the plan in force.
-    Change(Box<PlanChangeMessage>),
+    Change(Box<PlanChange>),
 }
 
 /// A command.

@@ -4,7 +4,6 @@
 mod address;
 mod connection;
 mod lag;
-mod messages;
 mod questions;
 mod reports;
 pub mod rpc;
@@ -18,7 +17,6 @@ use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan, Report}
 use crate::link::Prover;
 use connection::Connection;
 use hyper_util::rt::TokioIo;
-use messages::{change_message, plan_message};
 use rpc::agent_directory_client::AgentDirectoryClient;
 use rpc::agent_message::Body as AgentBody;
 use rpc::controller_message::Body as ControllerBody;
@@ -316,14 +314,14 @@ impl DirectoryClient {
                     match body {
                         Some(ControllerBody::Plan(plan)) => {
                             let epoch = plan.epoch;
-                            let plan = AgentPlan::parse(&plan_message(plan));
+                            let plan = AgentPlan::parse(&plan);
                             let plan = plan.map(|plan| NewPlan::Whole(Box::new(plan)));
                             let applied = self.apply(epoch, plan).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
                         Some(ControllerBody::PlanChange(change)) => {
                             let epoch = change.epoch;
-                            let change = NewPlan::Change(Box::new(change_message(change)));
+                            let change = NewPlan::Change(Box::new(change));
                             let applied = self.apply(epoch, Ok(change)).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }

@@ -1,4 +1,6 @@
-//! The controller's protocol, generated from `proto/agent.proto`.
+//! The controller's protocol: its messages, and its client, generated from `proto/agent.proto`.
 #![allow(missing_docs, clippy::all)]
+
+pub use wormcast_agent_proto::*;
 
 tonic::include_proto!("wormcast.agent.v1");

@@ -7,82 +7,69 @@ use ::wormcast_planner::auto::AUTO;
 use ::wormcast_planner::{Group, GroupScheme};
 use ::wormcast_routing::group::{Guard, Least, Scheme};
 use ::wormcast_routing::structure::{CircuitVariant, StructureError};
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use wormcast_wire::{GroupId, HostId};
 
 use crate::arguments::ipv4;
 use crate::arguments::{RoutingError, text};
 
-#[derive(FromPyObject)]
-struct GivenGroup {
-    id: u16,
-    name: String,
-    scheme: String,
-    members: Vec<u16>,
-    parameters: GivenParameters,
-    class_d: Option<IpAddr>,
-    sink: bool,
-    gather: bool,
-}
-
-#[derive(FromPyObject)]
-struct GivenParameters {
-    k: u32,
-    fan_out: u32,
-    packets: u64,
-    lambda_: u32,
-    r: u32,
-    variant: String,
-    guard: String,
-    least: String,
-    trees: u32,
-    ordered: bool,
+/// An attribute of what Python hands over.
+fn get<'py, T: FromPyObjectOwned<'py>>(of: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+    of.getattr(name)?.extract().map_err(Into::into)
 }
 
 /// A scheme of the list with the parameters that are given; 0 and "" leave a choice open.
-fn read_scheme(name: &str, given: &GivenParameters) -> Result<GroupScheme, StructureError> {
+fn read_scheme(name: &str, parameters: &Bound<'_, PyAny>) -> PyResult<GroupScheme> {
     if name == AUTO {
         return Ok(GroupScheme::Auto);
     }
-    let mut scheme = Scheme::from_name(name)?;
-    let given_or = |number: u32, default: u32| if number == 0 { default } else { number };
+    let refused = |error: StructureError| RoutingError::new_err(text(error));
+    let number = |name| get::<u32>(parameters, name).map(|number| Some(number).filter(|&n| n > 0));
+    let chosen =
+        |name| get::<String>(parameters, name).map(|name| Some(name).filter(|n| !n.is_empty()));
+    let mut scheme = Scheme::from_name(name).map_err(refused)?;
     match &mut scheme {
-        Scheme::Tree { fan_out, .. } => *fan_out = given_or(given.fan_out, *fan_out),
-        Scheme::KBinomial { k } => *k = Some(given.k).filter(|&k| k > 0),
-        Scheme::Postal { lambda } => *lambda = Some(given.lambda_).filter(|&lambda| lambda > 0),
-        Scheme::MuTorus { r } => *r = Some(given.r).filter(|&r| r > 0),
-        Scheme::Circuit(variant) if !given.variant.is_empty() => {
-            *variant = CircuitVariant::from_name(&given.variant)?;
+        Scheme::Tree { fan_out, .. } => *fan_out = number("fan_out")?.unwrap_or(*fan_out),
+        Scheme::KBinomial { k } => *k = number("k")?,
+        Scheme::Postal { lambda } => *lambda = number("lambda_")?,
+        Scheme::MuTorus { r } => *r = number("r")?,
+        Scheme::Circuit(variant) => {
+            if let Some(name) = chosen("variant")? {
+                *variant = CircuitVariant::from_name(&name).map_err(refused)?;
+            }
         }
-        Scheme::Circuit(_) | Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {
-        }
+        Scheme::Repeat | Scheme::UTorus | Scheme::STorus | Scheme::MdTorus => {}
         Scheme::Switch(parameters) => {
-            if !given.guard.is_empty() {
-                parameters.guard = Guard::from_name(&given.guard)?;
+            if let Some(name) = chosen("guard")? {
+                parameters.guard = Guard::from_name(&name).map_err(refused)?;
             }
-            if !given.least.is_empty() {
-                parameters.least = Least::from_name(&given.least)?;
+            if let Some(name) = chosen("least")? {
+                parameters.least = Least::from_name(&name).map_err(refused)?;
             }
-            parameters.trees = given_or(given.trees, 1);
+            parameters.trees = number("trees")?.unwrap_or(1);
         }
     }
     Ok(GroupScheme::One(scheme))
 }
 
 /// The group, or why it is none.
-pub(crate) fn read_group(group: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
-    let given: GivenGroup = group.extract()?;
+pub(crate) fn read_group(given: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
+    let parameters = given.getattr("parameters")?;
+    let (ordered, guard): (bool, String) =
+        (get(&parameters, "ordered")?, get(&parameters, "guard")?);
+    let members: Vec<u16> = get(given, "members")?;
+    let class_d: Option<IpAddr> = get(given, "class_d")?;
     Ok(Arc::new(Group {
-        id: GroupId(given.id),
-        name: given.name,
-        scheme: read_scheme(&given.scheme, &given.parameters)
-            .map_err(|error| RoutingError::new_err(text(error)))?,
+        id: GroupId(get(given, "id")?),
+        name: get(given, "name")?,
+        scheme: read_scheme(&get::<String>(given, "scheme")?, &parameters)?,
         // Guard B is for one order (WORM §3, scheme B).
-        ordered: given.parameters.ordered || given.parameters.guard == Guard::B.name(),
-        packets: given.parameters.packets.try_into().unwrap_or(u32::MAX),
-        members: given.members.into_iter().map(HostId).collect(),
-        class_d: given.class_d.map(ipv4).transpose()?,
-        sink: given.sink,
-        gather: given.gather,
+        ordered: ordered || guard == Guard::B.name(),
+        packets: u32::try_from(get::<u64>(&parameters, "packets")?).unwrap_or(u32::MAX),
+        members: members.into_iter().map(HostId).collect(),
+        class_d: class_d.map(ipv4).transpose()?,
+        sink: get(given, "sink")?,
+        gather: get(given, "gather")?,
     }))
 }

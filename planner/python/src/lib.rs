@@ -4,6 +4,7 @@
 //! puts dictionaries on top. Whatever is refused raises `RoutingError`, a `ValueError`.
 //! Planning releases the interpreter lock.
 
+mod agent_messages;
 mod agents;
 mod arguments;
 mod balance;
@@ -47,6 +48,7 @@ fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     foreign::register(module)?;
     change::register(module)?;
     class_d::register(module)?;
+    agent_messages::register(module)?;
     switches::register(module)?;
     planning::register(module)
 }

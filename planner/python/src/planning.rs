@@ -7,7 +7,7 @@ use ::wormcast_planner as planner;
 use planner::cost::Costs;
 use planner::{Capacity, Group, Hosts, Shortfall};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFrozenSet, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet};
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::agents::{AgentGroup, AgentPlan, AgentStructure};
@@ -242,7 +242,7 @@ fn plans_of(
     plans: &Py<PyDict>,
 ) -> PyResult<BTreeMap<HostId, Arc<planner::AgentPlan>>> {
     let plan = |(host, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let plan = plan.cast::<AgentPlan>()?.get().plan.clone();
+        let plan = plan.cast::<AgentPlan>()?.get().0.clone();
         Ok((HostId(host.extract()?), plan))
     };
     plans.bind(py).iter().map(plan).collect()
@@ -256,15 +256,10 @@ pub(crate) struct Planner {
     given: BTreeMap<usize, (Py<PyAny>, Arc<Group>)>,
     plans: Wrapped,
     bridge_plans: Wrapped,
-    /// By the address of what they hold.
-    groups: BTreeMap<usize, Py<AgentGroup>>,
 }
 
 /// Plans of agents as Python has them.
 type Wrapped = BTreeMap<HostId, Py<AgentPlan>>;
-
-/// Groups of agents that are kept beyond those in use, until all unused ones are forgotten.
-const KEPT_SPARE: usize = 1024;
 
 #[pymethods]
 impl Planner {
@@ -278,7 +273,6 @@ impl Planner {
             given: BTreeMap::new(),
             plans: BTreeMap::new(),
             bridge_plans: BTreeMap::new(),
-            groups: BTreeMap::new(),
         })
     }
 
@@ -455,9 +449,8 @@ impl Planner {
         for (switch, state) in state.switches {
             switches.set_item(switch.0, Bound::new(py, SwitchState(state))?)?;
         }
-        let count: usize = state.agents.values().map(|plan| plan.groups.len()).sum();
         let before = [&mut self.plans, &mut self.bridge_plans].map(std::mem::take);
-        let (agents, plans) = self.wrap_plans(py, state.agents, &before)?;
+        let (agents, plans) = Self::wrap_plans(py, state.agents, &before)?;
         self.plans = plans;
         let bridge = match state.routes.bridge {
             None => None,
@@ -471,17 +464,11 @@ impl Planner {
                         .collect(),
                     plans,
                 ];
-                let (bridge, plans) = self.wrap_plans(py, bridge, &known)?;
+                let (bridge, plans) = Self::wrap_plans(py, bridge, &known)?;
                 self.bridge_plans = plans;
                 Some(bridge)
             }
         };
-        if self.groups.len() > 2 * count + KEPT_SPARE {
-            let all = self.plans.values().chain(self.bridge_plans.values());
-            let plans = all.flat_map(|plan| &plan.get().plan.groups);
-            let used: BTreeSet<usize> = plans.map(|group| Arc::as_ptr(group) as usize).collect();
-            self.groups.retain(|identity, _| used.contains(identity));
-        }
         let set = |part: BTreeSet<SwitchId>| {
             PyFrozenSet::new(py, part.iter().map(|switch| switch.0)).map(Bound::unbind)
         };
@@ -520,44 +507,21 @@ impl Planner {
 
     /// Plans by host; those that are among the known are the same objects.
     fn wrap_plans(
-        &mut self,
         py: Python<'_>,
         plans: BTreeMap<HostId, Arc<planner::AgentPlan>>,
         known: &[Wrapped],
     ) -> PyResult<(Py<PyDict>, Wrapped)> {
         let (dict, mut wrapped) = (PyDict::new(py), Wrapped::new());
         for (host, plan) in plans {
-            let same = |old: &&Py<AgentPlan>| Arc::ptr_eq(&old.get().plan, &plan);
+            let same = |old: &&Py<AgentPlan>| Arc::ptr_eq(&old.get().0, &plan);
             let found = known.iter().filter_map(|known| known.get(&host)).find(same);
             let object = match found {
                 Some(found) => found.clone_ref(py),
-                None => self.wrap_plan(py, plan)?,
+                None => Py::new(py, AgentPlan(plan))?,
             };
             dict.set_item(host.0, &object)?;
             wrapped.insert(host, object);
         }
         Ok((dict.unbind(), wrapped))
-    }
-
-    fn wrap_plan(
-        &mut self,
-        py: Python<'_>,
-        plan: Arc<planner::AgentPlan>,
-    ) -> PyResult<Py<AgentPlan>> {
-        let mut wrapped = Vec::with_capacity(plan.groups.len());
-        for group in &plan.groups {
-            let identity = Arc::as_ptr(group) as usize;
-            let known = match self.groups.get(&identity) {
-                Some(known) => known.clone_ref(py),
-                None => {
-                    let new = Py::new(py, AgentGroup(group.clone()))?;
-                    self.groups.insert(identity, new.clone_ref(py));
-                    new
-                }
-            };
-            wrapped.push(known);
-        }
-        let groups = PyTuple::new(py, wrapped)?.unbind();
-        Py::new(py, AgentPlan { plan, groups })
     }
 }

@@ -1,12 +1,13 @@
 //! What every agent must have, planned again and again: only what a change concerns is made anew.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use wormcast_routing::routes::Setting;
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
 use crate::model::agent::{AgentGroup, AgentPlan, HostRoutes, Sequencer};
+use crate::model::derived::Derived;
 use crate::model::failure::{PlanFailure, Subject};
 use crate::model::groups::Group;
 use crate::model::hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
@@ -186,7 +187,7 @@ impl AgentPlanner {
                     .iter()
                     .map(|group| without[&Arc::as_ptr(group)].clone())
                     .collect(),
-                digest: OnceLock::new(),
+                digest: Derived::default(),
                 ..**plan
             };
             let mut same = [Some(plan), before.get(&host)].into_iter().flatten();
@@ -520,7 +521,8 @@ impl AgentPlanner {
             sink: group.sink,
             gathered: None,
             left_out: Vec::new(),
-            digest: OnceLock::new(),
+            encoded: Derived::default(),
+            digest: Derived::default(),
         };
         if !shapes.narrow.is_nowhere() {
             described.mtu = self.mtu_of(whole, group, &described, &mut shapes.narrow);
@@ -567,7 +569,7 @@ impl AgentPlanner {
                 unicast_train_frames: self.train_frames.1.max(1),
                 tree_route_max: self.tree_route_max.unwrap_or(u8::MAX),
                 rate_bytes: self.rates.of(host),
-                digest: OnceLock::new(),
+                digest: Derived::default(),
             };
             let old = inherited.get(&host).or_else(|| self.agents.get(&host));
             let same = old.filter(|old| ***old == plan).cloned();

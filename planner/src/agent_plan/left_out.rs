@@ -1,7 +1,7 @@
 //! Members that take no part in the messages of their group, as the others are told of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use wormcast_wire::HostId;
 
@@ -56,7 +56,6 @@ pub(crate) fn unchanged(
         } else {
             Arc::new(AgentGroup {
                 left_out,
-                digest: OnceLock::new(),
                 ..(*told).clone()
             })
         };

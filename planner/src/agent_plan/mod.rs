@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod left_out;
-pub(crate) mod messages;
 pub(crate) mod narrow;
 pub(crate) mod rates;
 pub(crate) mod shapes;

@@ -2,8 +2,10 @@
 
 pub(crate) mod agent;
 pub(crate) mod copies;
+pub(crate) mod derived;
 pub(crate) mod failure;
 pub(crate) mod groups;
 pub(crate) mod hosts;
 pub(crate) mod ids;
+pub(crate) mod messages;
 pub(crate) mod state;

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wormcast_agent_core::plan::{
-    GatheredMessage, GroupMessage, LeafMessage, LinkMessage, PlanMessage, RouteMessage,
-    StructureMessage,
-};
+use wormcast_agent_proto::controller_message::Body;
+use wormcast_agent_proto::{self as proto, ControllerMessage, Message};
 use wormcast_planner::cost::Costs;
 use wormcast_planner::{
-    AgentGroup, AgentPlan, AgentStructure, AgentTrees, ClassDNumbers, FabricState, Group,
-    GroupScheme, Guard, Hosts, Leaf, PlannedRoute, Planner, RouteOrder, RouteTable, Switching,
+    AgentPlan, ClassDNumbers, FabricState, Group, GroupScheme, Guard, Hosts, Planner, RouteOrder,
+    Switching,
 };
 use wormcast_routing::group::{Guard as TreeGuard, Least, Scheme, SwitchMode, SwitchParameters};
 use wormcast_routing::routes::{Algorithm, Setting};
-use wormcast_routing::structure::{CircuitVariant, FAN_OUT_DEFAULT, Recipe, TreeVariant};
-use wormcast_routing::topology::{Damage, Link, Topology};
-use wormcast_wire::{GroupId, HostId, PortId, Replication, SchemeName};
+use wormcast_routing::structure::{CircuitVariant, FAN_OUT_DEFAULT, TreeVariant};
+use wormcast_routing::topology::{Damage, Topology};
+use wormcast_wire::{GroupId, HostId, Replication, SchemeName};
 
 /// What users want, what has failed, and the plan for it.
 pub struct Controller {
@@ -204,7 +202,7 @@ impl Controller {
 
 impl Controller {
     /// The plan of an agent as it goes over the wire.
-    pub fn message(&self, plan: &AgentPlan) -> PlanMessage {
+    pub fn message(&self, plan: &AgentPlan) -> proto::Plan {
         let mut message = message(plan, self.epoch);
         for group in &mut message.groups {
             let most = group.members.len() as u32;
@@ -221,109 +219,11 @@ impl Controller {
     }
 }
 
-fn message(plan: &AgentPlan, epoch: u64) -> PlanMessage {
-    let number = |host: &HostId| u32::from(host.0);
-    let routes = |RouteTable(routes): &RouteTable| {
-        let route = |route: &PlannedRoute| RouteMessage {
-            host: number(&route.to),
-            ports: route.ports.to_vec(),
-            share: route.share,
-        };
-        routes.iter().map(route).collect()
-    };
-    let groups = plan.groups.iter().map(|group| GroupMessage {
-        id: group.id.0.into(),
-        name: group.name.clone(),
-        members: group.members.iter().map(number).collect(),
-        structures: group.structures.iter().map(structure).collect(),
-        number: group.number.map(|number| number.0.into()),
-        trees: trees(group)
-            .map(|trees| trees.trees.iter().map(|tree| links(tree)).collect())
-            .unwrap_or_default(),
-        leaves: trees(group).map(leaves).unwrap_or_default(),
-        roots: trees(group)
-            .map(|trees| trees.roots.iter().map(|root| root.0.into()).collect())
-            .unwrap_or_default(),
-        sequencer: group.sequencer.map(|one| (one.host.0.into(), one.reign)),
-        mtu: group.mtu.map(u32::from),
-        sink: group.sink,
-        gathered: group.gathered.as_ref().map(|gathered| GatheredMessage {
-            epoch: gathered.epoch,
-            origins: (gathered.origins.iter())
-                .map(|(host, source)| (number(host), u32::from(*source)))
-                .collect(),
-        }),
-        left_out: (group.left_out.iter())
-            .map(|one| (number(&one.host), one.reason.clone().into_owned()))
-            .collect(),
-    });
-    PlanMessage {
-        epoch,
-        host_id: number(&plan.host),
-        routes: routes(&plan.routes),
-        routes_at_random: plan.at_random,
-        tree_routes: routes(&plan.tree_routes),
-        root_route: plan.root_route.as_deref().map(<[u8]>::to_vec),
-        groups: groups.collect(),
-        train_frames: plan.train_frames.into(),
-        unicast_train_frames: plan.unicast_train_frames.into(),
-        tree_route_max: plan.tree_route_max.into(),
-        rate_bytes: plan.rate_bytes.unwrap_or(0),
+fn message(plan: &AgentPlan, epoch: u64) -> proto::Plan {
+    match ControllerMessage::decode(&plan.encode(epoch)[..]) {
+        Ok(ControllerMessage {
+            body: Some(Body::Plan(plan)),
+        }) => plan,
+        other => panic!("the planner encoded a plan; it decodes to {other:?}"),
     }
-}
-
-fn trees(group: &AgentGroup) -> Option<&AgentTrees> {
-    group.trees.as_deref()
-}
-
-fn links(tree: &[Link]) -> Vec<LinkMessage> {
-    let number = |port: PortId| u32::from(port.get());
-    let link = |link: &Link| {
-        (
-            link.a.0.into(),
-            number(link.a_port),
-            link.b.0.into(),
-            number(link.b_port),
-        )
-    };
-    tree.iter().map(link).collect()
-}
-
-fn leaves(trees: &AgentTrees) -> Vec<LeafMessage> {
-    let leaf = |leaf: &Leaf| {
-        (
-            leaf.host.0.into(),
-            leaf.switch.0.into(),
-            leaf.port.get().into(),
-        )
-    };
-    trees.leaves.iter().map(leaf).collect()
-}
-
-fn structure(structure: &AgentStructure) -> StructureMessage {
-    let number = |host: &HostId| u32::from(host.0);
-    let mut message = StructureMessage {
-        bytes_most: match structure.bytes_most {
-            u64::MAX => 0,
-            most => most,
-        },
-        scheme: structure.scheme.name().to_owned(),
-        order: structure.order.iter().map(number).collect(),
-        ..StructureMessage::default()
-    };
-    match &structure.recipe {
-        Recipe::Repeat | Recipe::UTorus | Recipe::STorus => {}
-        Recipe::Circuit(variant) => message.variant = variant.name().to_owned(),
-        Recipe::Tree(tree, _) => {
-            let edges = tree.edges();
-            message.tree_edges = edges.map(|(a, b)| (number(&a), number(&b))).collect();
-        }
-        Recipe::KBinomial { k } | Recipe::Copied { fan_in: k } => message.k = *k,
-        Recipe::Postal { lambda } => message.lambda = *lambda,
-        Recipe::MdTorus { rings } => {
-            message.rings = rings.iter().map(|&ring| ring as u32).collect();
-        }
-        Recipe::MuTorus { r } => message.r = *r,
-    }
-    message
 }

@@ -16,6 +16,7 @@ use crate::scenario::{Scenario, engine_config, with_parallel_links};
 use crate::trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_agent_core::transit::TransitLimits;
+use wormcast_agent_proto as proto;
 use wormcast_planner::{Group, GroupScheme, WormholeScheme};
 use wormcast_routing::generate;
 use wormcast_routing::group::{Scheme, SwitchMode};
@@ -257,7 +258,10 @@ impl Run {
     fn note_sequencers(&mut self) {
         for host in self.scenario.fabric.hosts.values() {
             for group in host.plan().iter().flat_map(|plan| &plan.groups) {
-                if let Some((sequencer, _)) = group.sequencer {
+                if let Some(proto::Sequencer {
+                    host: sequencer, ..
+                }) = group.sequencer
+                {
                     let known = self.sequencers.entry(group.id as u16).or_default();
                     known.insert(sequencer as u16);
                 }

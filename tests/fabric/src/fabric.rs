@@ -7,8 +7,8 @@ use crate::switch::{Copy, Switch};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
-use wormcast_agent_core::plan::PlanMessage;
 use wormcast_agent_core::transit::TransitLimits;
+use wormcast_agent_proto as proto;
 use wormcast_planner::{Stage, SwitchState, Update};
 use wormcast_protocol::EngineConfig;
 use wormcast_routing::topology::{Attachment, Topology};
@@ -43,7 +43,7 @@ enum Happening {
     Arrives(Place, Vec<u8>),
     Wakes(u16),
     Writes(u16, Vec<Update>),
-    Planned(u16, Box<PlanMessage>),
+    Planned(u16, Box<proto::Plan>),
     Revokes(u64, Vec<(u16, Arc<SwitchState>)>),
     Thaws(u16),
     GoesRound(u16),
@@ -211,7 +211,7 @@ impl Fabric {
     }
 
     /// An agent gets its plan.
-    pub fn apply(&mut self, id: u16, plan: PlanMessage) {
+    pub fn apply(&mut self, id: u16, plan: proto::Plan) {
         let now = self.now_us();
         self.host(id).apply(plan, now);
         self.run_host(id);
@@ -250,7 +250,7 @@ impl Fabric {
     }
 
     /// An agent gets its plan in so many µs.
-    pub fn apply_later(&mut self, id: u16, plan: PlanMessage, us: u64) {
+    pub fn apply_later(&mut self, id: u16, plan: proto::Plan, us: u64) {
         let plan = Box::new(plan);
         self.schedule(self.now_ns + us * 1_000, Happening::Planned(id, plan));
     }

@@ -6,10 +6,9 @@ use std::collections::VecDeque;
 use wormcast_agent_core::agent::{Agent, MemberReport};
 use wormcast_agent_core::clients::Patience;
 use wormcast_agent_core::clock::LivedClock;
-use wormcast_agent_core::plan::{
-    AgentPlan, GroupMessage, PlanChangeMessage, PlanMessage, RouteMessage,
-};
+use wormcast_agent_core::plan::AgentPlan;
 use wormcast_agent_core::transit::{NextFrame, TransitLimits};
+use wormcast_agent_proto as proto;
 use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_wire::HostId;
 use wormcast_wire::train::is_train;
@@ -50,9 +49,9 @@ pub struct Host {
     sleep_until_us: u64,
     /// What has come while it was frozen.
     frozen: Option<VecDeque<Vec<u8>>>,
-    plan: Option<PlanMessage>,
+    plan: Option<proto::Plan>,
     /// The plan that the agent follows.
-    followed: Option<PlanMessage>,
+    followed: Option<proto::Plan>,
     buf: Vec<u8>,
 }
 
@@ -102,7 +101,7 @@ impl Host {
     }
 
     /// The agent gets a plan.
-    pub fn apply(&mut self, message: PlanMessage, now_us: u64) {
+    pub fn apply(&mut self, message: proto::Plan, now_us: u64) {
         if self.frozen.is_none()
             && let Some(now) = self.read_clock(now_us)
             && let Some(agent) = &mut self.agent
@@ -141,13 +140,13 @@ impl Host {
     }
 
     /// The plan it was given last.
-    pub fn plan(&self) -> Option<&PlanMessage> {
+    pub fn plan(&self) -> Option<&proto::Plan> {
         self.plan.as_ref()
     }
 
     /// Whether it sends by its last plan, if it sends at all.
     pub fn follows(&self) -> bool {
-        let epoch = |plan: &Option<PlanMessage>| plan.as_ref().map(|plan| plan.epoch);
+        let epoch = |plan: &Option<proto::Plan>| plan.as_ref().map(|plan| plan.epoch);
         self.agent.is_none() || self.frozen.is_none() && epoch(&self.followed) == epoch(&self.plan)
     }
 
@@ -271,12 +270,12 @@ fn multicast_of(frame: &[u8]) -> Option<(u16, u16, u16)> {
 }
 
 /// What is other in a plan than in the one before.
-fn change(before: &PlanMessage, after: &PlanMessage) -> PlanChangeMessage {
+fn change(before: &proto::Plan, after: &proto::Plan) -> proto::PlanChange {
     let (routes, no_routes) = changed_routes(&before.routes, &after.routes);
     let (tree_routes, no_tree_routes) = changed_routes(&before.tree_routes, &after.tree_routes);
     let new = after.groups.iter();
-    let is_there = |group: &&GroupMessage| after.groups.iter().any(|new| new.id == group.id);
-    PlanChangeMessage {
+    let is_there = |group: &&proto::Group| after.groups.iter().any(|new| new.id == group.id);
+    proto::PlanChange {
         base: before.epoch,
         epoch: after.epoch,
         routes,
@@ -298,14 +297,14 @@ fn change(before: &PlanMessage, after: &PlanMessage) -> PlanChangeMessage {
 
 /// Routes to hosts to which they are other than before, and hosts to which there are none any more.
 fn changed_routes(
-    before: &[RouteMessage],
-    after: &[RouteMessage],
-) -> (Vec<RouteMessage>, Vec<u32>) {
-    let to = |routes: &[RouteMessage], host| -> Vec<RouteMessage> {
+    before: &[proto::Route],
+    after: &[proto::Route],
+) -> (Vec<proto::Route>, Vec<u32>) {
+    let to = |routes: &[proto::Route], host| -> Vec<proto::Route> {
         let there = routes.iter().filter(|route| route.host == host);
         there.cloned().collect()
     };
-    let is_other = |route: &&RouteMessage| to(before, route.host) != to(after, route.host);
+    let is_other = |route: &&proto::Route| to(before, route.host) != to(after, route.host);
     let mut gone: Vec<u32> = before.iter().map(|route| route.host).collect();
     gone.dedup();
     gone.retain(|&host| to(after, host).is_empty());

@@ -1,7 +1,7 @@
 //! Members that leave and come back, at any time and of every kind. Who stays gets every
 //! message once and in order, and the stream goes on.
 
-use wormcast_agent_core::plan::RouteMessage;
+use wormcast_agent_proto as proto;
 use wormcast_fabric_tests::controller;
 use wormcast_fabric_tests::controller::{SWITCH, schemes};
 use wormcast_fabric_tests::link::Damage;
@@ -156,7 +156,7 @@ fn a_child_without_a_tree_route_is_served_all_the_same() {
         let mut scenario = scenario(SWITCH, members, Damage::default(), 5, 256);
         let mut plan = scenario.fabric.host(0).plan().expect("it has one").clone();
         plan.tree_routes = if alone {
-            vec![RouteMessage {
+            vec![proto::Route {
                 host: 1,
                 ports: vec![9, 0],
                 share: 0,

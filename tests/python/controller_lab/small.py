@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import httpx
+from wormcast.network.group_body import GroupBody
+from wormcast.network.groups import Group
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.group_book import GroupBook
 from wormcast.store.database import SwitchSpec
 
 from controller_lab.running import rest, running, take_for_up
@@ -23,6 +27,19 @@ def add_fabric(controller: Controller) -> None:
     controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
     for host, (switch, port) in enumerate([(0, 0), (0, 1), (1, 0)]):
         controller.declare_host(f"h{host}", switch, port, None)
+
+
+def make_group(
+    groups: GroupBook,
+    scheme: str,
+    members: Sequence[int | str],
+    id: int | None = None,
+    name: str | None = None,
+    **options: Any,
+) -> Group:
+    """Makes one group."""
+    body = GroupBody(scheme=scheme, members=list(members), id=id, name=name, **options)
+    return groups.create_all([body])[0]
 
 
 def with_rest(test: Callable[[httpx.AsyncClient, Controller], Awaitable[None]]) -> None:

@@ -1,52 +1,18 @@
 //! A plan that is told by what is other than in the one before.
 
 use super::fields::rejected;
-use super::{
-    AgentPlan, GROUPS_MAX, GroupMessage, PlanMessage, PlanRejected, RefusedGroup, RouteMessage,
-};
+use super::{AgentPlan, GROUPS_MAX, PlanRejected, RefusedGroup};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use wormcast_agent_proto as proto;
 use wormcast_wire::{GroupId, HostId};
-
-/// A change as it comes, not checked yet: the fields of `PlanChange` in agent.proto.
-#[derive(Clone, Debug, Default)]
-pub struct PlanChangeMessage {
-    /// The controller's number for the plan before.
-    pub base: u64,
-    /// That for the plan it leads to.
-    pub epoch: u64,
-    /// All unicast routes to the hosts that these name, in place of those before.
-    pub routes: Vec<RouteMessage>,
-    /// Hosts to which there are none any more.
-    pub no_routes: Vec<u32>,
-    /// Routes along the multicast spanning tree, in place of those before.
-    pub tree_routes: Vec<RouteMessage>,
-    /// Hosts to which there are none any more.
-    pub no_tree_routes: Vec<u32>,
-    /// Port bytes to its root.
-    pub root_route: Option<Vec<u8>>,
-    /// Whether a message takes any of the unicast routes at random, as before.
-    pub routes_at_random: bool,
-    /// Groups that are new, or other than before.
-    pub groups: Vec<GroupMessage>,
-    /// Groups that this host is no member of any more.
-    pub no_groups: Vec<u32>,
-    /// Frames of a train of any kind at most, as in a plan, whether it is another number or not.
-    pub train_frames: u32,
-    /// Frames of a UNICAST train at most, as in a plan, whether it is another number or not.
-    pub unicast_train_frames: u32,
-    /// Bytes of a TREE route at most, as in a plan, whether it is another number or not.
-    pub tree_route_max: u32,
-    /// Bytes a second at most, as in a plan, whether it is another number or not.
-    pub rate_bytes: u64,
-}
 
 impl AgentPlan {
     /// The plan that a change leads to. It is checked whole.
     ///
     /// # Errors
     /// If it changes another plan, or one of which a group was refused; else as [`AgentPlan::parse`].
-    pub fn changed(&self, change: PlanChangeMessage) -> Result<Self, PlanRejected> {
+    pub fn changed(&self, change: proto::PlanChange) -> Result<Self, PlanRejected> {
         if change.base != self.epoch {
             return rejected(format!(
                 "a change of plan {}; the plan in force is {}",
@@ -59,7 +25,7 @@ impl AgentPlan {
                 change.base, refused.group
             ));
         }
-        let part = Self::parse(&PlanMessage {
+        let part = Self::parse(&proto::Plan {
             epoch: change.epoch,
             host_id: self.host.0.into(),
             routes: change.routes,
@@ -131,8 +97,8 @@ mod tests {
     use super::super::tests::{group_message, plan_message};
     use super::*;
 
-    fn route(host: u32, ports: &[u8]) -> RouteMessage {
-        RouteMessage {
+    fn route(host: u32, ports: &[u8]) -> proto::Route {
+        proto::Route {
             host,
             ports: ports.to_vec(),
             share: 0,
@@ -155,18 +121,18 @@ mod tests {
         AgentPlan::parse(&message).unwrap()
     }
 
-    fn change() -> PlanChangeMessage {
-        PlanChangeMessage {
+    fn change() -> proto::PlanChange {
+        proto::PlanChange {
             base: 5,
             epoch: 6,
-            ..PlanChangeMessage::default()
+            ..proto::PlanChange::default()
         }
     }
 
     #[test]
     fn what_it_does_not_name_stays_and_what_it_names_is_replaced() {
         let plan = before()
-            .changed(PlanChangeMessage {
+            .changed(proto::PlanChange {
                 routes: vec![route(4, &[7, 4]), route(5, &[8])],
                 no_routes: vec![2, 70_000],
                 no_tree_routes: vec![4],
@@ -217,7 +183,7 @@ mod tests {
         assert_eq!(
             refusal(
                 &before(),
-                PlanChangeMessage {
+                proto::PlanChange {
                     base: 4,
                     ..change()
                 }
@@ -230,7 +196,7 @@ mod tests {
             refusal(&spoilt, change()),
             "a change of plan 5, of which group 7 was refused"
         );
-        let wrong = PlanChangeMessage {
+        let wrong = proto::PlanChange {
             routes: vec![route(1, &[1])],
             ..change()
         };
@@ -244,7 +210,7 @@ mod tests {
     fn a_group_with_the_name_of_another_is_refused_and_one_that_goes_frees_its_name() {
         let mut named = group_message(11, "tree", &[1, 4]);
         named.name = "g9".to_owned();
-        let with = |no_groups: Vec<u32>| PlanChangeMessage {
+        let with = |no_groups: Vec<u32>| proto::PlanChange {
             groups: vec![named.clone()],
             no_groups,
             ..change()

@@ -3,28 +3,20 @@
 use super::PlanRejected;
 use super::fields::{list, parse_host, rejected};
 use std::collections::BTreeMap;
+use wormcast_agent_proto as proto;
 use wormcast_protocol::Gathered;
 use wormcast_wire::{GroupId, HostId};
-
-/// The fields of `Gathered` in agent.proto, not checked yet.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct GatheredMessage {
-    /// Of its branches and members.
-    pub epoch: u32,
-    /// Origins, ascending, and the source of the ACKs that come to each.
-    pub origins: Vec<(u32, u32)>,
-}
 
 pub(super) fn parse_gathered(
     id: GroupId,
     members: &[HostId],
-    given: Option<&GatheredMessage>,
+    given: Option<&proto::Gathered>,
 ) -> Result<Option<Gathered>, PlanRejected> {
     let Some(given) = given else {
         return Ok(None);
     };
     let mut origins: BTreeMap<HostId, HostId> = BTreeMap::new();
-    for &(host, source) in &given.origins {
+    for &proto::GatheredOrigin { host, source } in &given.origins {
         let host = parse_host(&format!("an origin of gathered ACKs in group {id}"), host)?;
         if members.binary_search(&host).is_err() {
             return rejected(format!(

@@ -3,6 +3,7 @@
 use super::fields::{list, parse_host, rejected};
 use super::{MEMBERS_MAX, PlanRejected, REASON_CHARS_MAX};
 use std::sync::Arc;
+use wormcast_agent_proto as proto;
 use wormcast_wire::{GroupId, HostId};
 
 /// A member that does not get the messages that begin now.
@@ -17,7 +18,7 @@ pub struct LeftOut {
 pub(super) fn parse_left_out(
     id: GroupId,
     members: &[HostId],
-    given: &[(u32, String)],
+    given: &[proto::LeftOut],
 ) -> Result<Arc<[LeftOut]>, PlanRejected> {
     let count = members.len() + given.len();
     if count > MEMBERS_MAX {
@@ -26,7 +27,7 @@ pub(super) fn parse_left_out(
         ));
     }
     let mut left_out: Vec<LeftOut> = Vec::with_capacity(given.len());
-    for (host, reason) in given {
+    for proto::LeftOut { host, reason } in given {
         let host = parse_host(&format!("a host left out of group {id}"), *host)?;
         if members.binary_search(&host).is_ok() {
             return rejected(format!(

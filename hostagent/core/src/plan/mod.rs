@@ -8,11 +8,9 @@ mod structure;
 mod structures;
 mod trees;
 
-pub use change::PlanChangeMessage;
-pub use gathered::GatheredMessage;
 pub use left_out::LeftOut;
-pub use structure::{PlannedStructure, StructureMessage};
-pub use trees::{LeafMessage, LinkMessage, TreePaths};
+pub use structure::PlannedStructure;
+pub use trees::TreePaths;
 
 use crate::order::Sequencer;
 use crate::pacing::RATE_BYTES_MAX;
@@ -24,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::PlannedStructures;
 use trees::{parse_number, parse_trees};
+use wormcast_agent_proto as proto;
 use wormcast_protocol::{Alternative, Alternatives, Choice, Gathered, GroupPlan};
 use wormcast_wire::ack::SET_BYTES_MAX;
 use wormcast_wire::{
@@ -46,75 +45,6 @@ pub const AUTO: &str = "auto";
 const REASON_CHARS_MAX: usize = 500;
 
 const RECIRCULATE_PORT: u8 = 254;
-
-/// A plan as it comes, not checked yet: the fields of `Plan` in agent.proto.
-#[derive(Clone, Debug, Default)]
-pub struct PlanMessage {
-    /// The controller's number for it.
-    pub epoch: u64,
-    /// This host.
-    pub host_id: u32,
-    /// Unicast routes; those to one host in the order of their turns.
-    pub routes: Vec<RouteMessage>,
-    /// Whether a message takes any of them at random.
-    pub routes_at_random: bool,
-    /// Routes along the multicast spanning tree.
-    pub tree_routes: Vec<RouteMessage>,
-    /// Port bytes to its root, from where switches copy to all hosts.
-    pub root_route: Option<Vec<u8>>,
-    /// Groups this host is a member of.
-    pub groups: Vec<GroupMessage>,
-    /// Frames of a train of any kind at most; 0 or 1: there are none.
-    pub train_frames: u32,
-    /// Frames of a UNICAST train at most, where that is more.
-    pub unicast_train_frames: u32,
-    /// Bytes of a TREE route at most; 0: as many as any route may have.
-    pub tree_route_max: u32,
-    /// Bytes a second that this host may send of its own; 0: any.
-    pub rate_bytes: u64,
-}
-
-/// A route of it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct RouteMessage {
-    /// Where it leads.
-    pub host: u32,
-    /// Port bytes.
-    pub ports: Vec<u8>,
-    /// How many of [`SHARES_WHOLE`] messages take it; 0: all.
-    pub share: u32,
-}
-
-/// A group of it.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct GroupMessage {
-    /// Its number.
-    pub id: u32,
-    /// Its name; may be empty.
-    pub name: String,
-    /// Members, ascending.
-    pub members: Vec<u32>,
-    /// How messages reach them, for ascending lengths of messages.
-    pub structures: Vec<StructureMessage>,
-    /// The number by which switches copy.
-    pub number: Option<u32>,
-    /// Trees of its own.
-    pub trees: Vec<Vec<LinkMessage>>,
-    /// Where members are on each of them.
-    pub leaves: Vec<LeafMessage>,
-    /// Switches to one of which worms go up first.
-    pub roots: Vec<u32>,
-    /// Who orders the messages of all origins, and its reign.
-    pub sequencer: Option<(u32, u64)>,
-    /// Bytes of its frames after the Ethernet header at most; none or 0: as the interface has it.
-    pub mtu: Option<u32>,
-    /// Whether agents take its messages where no receiver is open, and drop them.
-    pub sink: bool,
-    /// Which of its ACKs switches gather.
-    pub gathered: Option<GatheredMessage>,
-    /// Members that take no part, ascending, and why.
-    pub left_out: Vec<(u32, String)>,
-}
 
 /// A plan that can be applied.
 #[derive(Clone, Debug)]
@@ -200,7 +130,7 @@ impl AgentPlan {
     ///
     /// # Errors
     /// The first thing that is wrong apart from groups, with its value, the bound and the choices.
-    pub fn parse(message: &PlanMessage) -> Result<Self, PlanRejected> {
+    pub fn parse(message: &proto::Plan) -> Result<Self, PlanRejected> {
         let host = parse_host("host_id", message.host_id)?;
         let routes = parse_unicast(message, host)?;
         let tree_routes = parse_tree_routes(&message.tree_routes, host)?;
@@ -250,7 +180,7 @@ impl AgentPlan {
 }
 
 impl PlannedGroup {
-    fn parse(message: &GroupMessage, own: HostId) -> Result<Self, PlanRejected> {
+    fn parse(message: &proto::Group, own: HostId) -> Result<Self, PlanRejected> {
         let id = match u16::try_from(message.id) {
             Ok(id) if GroupId(id) != GroupId::BROADCAST => GroupId(id),
             _ => {
@@ -282,7 +212,7 @@ impl PlannedGroup {
             members,
             fingerprint: 0,
         };
-        group.sequencer = parse_sequencer(id, &group.members, message.sequencer)?;
+        group.sequencer = parse_sequencer(id, &group.members, message.sequencer.as_ref())?;
         group.gathered = parse_gathered(id, &group.members, message.gathered.as_ref())?;
         group.trees = parse_trees(id, own, &group.members, message)?;
         group.fingerprint = group.compute_fingerprint(message);
@@ -291,7 +221,7 @@ impl PlannedGroup {
 
     /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU, who
     /// gathers ACKs and who is left out do not: another one disturbs no transfer.
-    fn compute_fingerprint(&self, message: &GroupMessage) -> u32 {
+    fn compute_fingerprint(&self, message: &proto::Group) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {
             for byte in value.to_be_bytes() {
@@ -310,15 +240,18 @@ impl PlannedGroup {
             mix(reign as u32);
         }
         mix(self.number.map_or(u32::MAX, |number| u32::from(number.0)));
-        for links in &message.trees {
+        for proto::SharedTree { links } in &message.trees {
             mix(links.len() as u32);
-            for &(a, a_port, b, b_port) in links {
-                [a, a_port, b, b_port].into_iter().for_each(&mut mix);
+            for link in links {
+                let ends = [link.a, link.a_port, link.b, link.b_port];
+                ends.into_iter().for_each(&mut mix);
             }
         }
         message.roots.iter().for_each(|root| mix(*root));
-        for &(host, switch, port) in &message.leaves {
-            [host, switch, port].into_iter().for_each(&mut mix);
+        for leaf in &message.leaves {
+            [leaf.host, leaf.switch, leaf.port]
+                .into_iter()
+                .for_each(&mut mix);
         }
         hash
     }
@@ -401,9 +334,9 @@ fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>
 fn parse_sequencer(
     id: GroupId,
     members: &[HostId],
-    given: Option<(u32, u64)>,
+    given: Option<&proto::Sequencer>,
 ) -> Result<Option<Sequencer>, PlanRejected> {
-    let Some((host, reign)) = given else {
+    let Some(&proto::Sequencer { host, reign }) = given else {
         return Ok(None);
     };
     let host = parse_host(&format!("the sequencer of group {id}"), host)?;
@@ -419,7 +352,7 @@ fn parse_sequencer(
 fn parse_structures(
     id: GroupId,
     members: &[HostId],
-    messages: &[StructureMessage],
+    messages: &[proto::Structure],
 ) -> Result<Vec<PlannedStructure>, PlanRejected> {
     let count = messages.len();
     if !(1..=pdu::CHOICES_MAX).contains(&count) {
@@ -447,7 +380,7 @@ fn parse_structures(
 }
 
 fn parse_unicast(
-    message: &PlanMessage,
+    message: &proto::Plan,
     own: HostId,
 ) -> Result<BTreeMap<HostId, Arc<Alternatives>>, PlanRejected> {
     let what = "routes";
@@ -486,7 +419,7 @@ fn parse_unicast(
 }
 
 fn parse_tree_routes(
-    routes: &[RouteMessage],
+    routes: &[proto::Route],
     own: HostId,
 ) -> Result<BTreeMap<HostId, Vec<u8>>, PlanRejected> {
     let mut parsed = BTreeMap::new();
@@ -548,7 +481,7 @@ fn parse_rate(bytes: u64) -> Result<Option<u64>, PlanRejected> {
 
 fn parse_route(
     what: &str,
-    route: &RouteMessage,
+    route: &proto::Route,
     own: HostId,
     port_most: u8,
 ) -> Result<HostId, PlanRejected> {

@@ -3,6 +3,7 @@
 use super::PlanRejected;
 use super::fields::{list, parse_host, parse_hosts, rejected};
 use std::sync::Arc;
+use wormcast_agent_proto as proto;
 use wormcast_routing::structure::{
     CircuitVariant, Recipe, RootedTree, Structure, StructureError, TreeVariant, postal,
 };
@@ -10,31 +11,6 @@ use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, SchemeName};
 
 /// Expected times of one structure at most.
 const EXPECTED_MAX: usize = 64;
-
-/// A structure as it comes, not checked yet: the fields of `Structure` in agent.proto.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct StructureMessage {
-    /// The longest message that takes it; 0: any.
-    pub bytes_most: u64,
-    /// Name of its scheme.
-    pub scheme: String,
-    /// Members in the order the scheme works on; empty: as they are.
-    pub order: Vec<u32>,
-    /// circuit: omit-last or return; empty: omit-last.
-    pub variant: String,
-    /// k-binomial: children of a host at most.
-    pub k: u32,
-    /// postal: send times until a message is received.
-    pub lambda: u32,
-    /// mu-torus: members of a chain.
-    pub r: u32,
-    /// md-torus: members of each ring.
-    pub rings: Vec<u32>,
-    /// tree: parent and child.
-    pub tree_edges: Vec<(u32, u32)>,
-    /// auto: bytes of messages, and the µs that each is expected to take.
-    pub expected: Vec<(u64, f64)>,
-}
 
 /// A structure of a planned group.
 #[derive(Clone, Debug)]
@@ -55,7 +31,7 @@ impl PlannedStructure {
     pub(super) fn parse(
         id: GroupId,
         members: &[HostId],
-        message: &StructureMessage,
+        message: &proto::Structure,
     ) -> Result<Self, PlanRejected> {
         let Some(scheme) = SchemeName::from_name(&message.scheme) else {
             return rejected(format!(
@@ -167,18 +143,22 @@ fn parse_variant(id: GroupId, name: &str) -> Result<CircuitVariant, PlanRejected
     }
 }
 
-fn parse_expected(id: GroupId, given: &[(u64, f64)]) -> Result<Vec<(u64, f64)>, PlanRejected> {
+fn parse_expected(id: GroupId, given: &[proto::Expected]) -> Result<Vec<(u64, f64)>, PlanRejected> {
     if given.len() > EXPECTED_MAX {
         let count = given.len();
         return rejected(format!(
             "a structure of group {id} has {count} expected times; at most {EXPECTED_MAX}"
         ));
     }
-    match given.iter().find(|(_, us)| !(us.is_finite() && *us >= 0.0)) {
+    let given = given.iter().map(|one| (one.bytes, one.microseconds));
+    match given
+        .clone()
+        .find(|(_, us)| !(us.is_finite() && *us >= 0.0))
+    {
         Some((bytes, us)) => rejected(format!(
             "group {id} is expected to take {us} µs for {bytes} bytes; it must be 0 or more"
         )),
-        None => Ok(given.to_vec()),
+        None => Ok(given.collect()),
     }
 }
 
@@ -203,7 +183,7 @@ fn parse_order(
 fn parse_tree(
     id: GroupId,
     members: &[HostId],
-    edges: &[(u32, u32)],
+    edges: &[proto::TreeEdge],
 ) -> Result<RootedTree, PlanRejected> {
     if edges.len() >= members.len() {
         return rejected(format!(
@@ -216,7 +196,7 @@ fn parse_tree(
     let what = format!("a host in the tree of group {id}");
     let edges = edges
         .iter()
-        .map(|&(parent, child)| {
+        .map(|&proto::TreeEdge { parent, child }| {
             let parent = parse_host(&what, parent)?;
             let child = parse_host(&what, child)?;
             Ok((parent, child))

@@ -3,28 +3,27 @@
 use super::*;
 use proptest::prelude::*;
 
-pub(crate) fn plan_message(host: u32) -> PlanMessage {
-    PlanMessage {
+pub(crate) fn plan_message(host: u32) -> proto::Plan {
+    proto::Plan {
         epoch: 5,
         host_id: host,
-        ..PlanMessage::default()
+        ..proto::Plan::default()
     }
 }
 
 /// A group that is right; a tree is a chain, k is 2 where that can be, rings hold two members.
-pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> GroupMessage {
-    GroupMessage {
+pub(crate) fn group_message(id: u32, scheme: &str, members: &[u32]) -> proto::Group {
+    proto::Group {
         id,
         name: format!("g{id}"),
         members: members.to_vec(),
         structures: vec![structure_message(scheme, members)],
-        ..GroupMessage::default()
+        ..proto::Group::default()
     }
 }
 
-pub(crate) fn structure_message(scheme: &str, members: &[u32]) -> StructureMessage {
-    let edges = members.windows(2).map(|pair| (pair[0], pair[1]));
-    StructureMessage {
+pub(crate) fn structure_message(scheme: &str, members: &[u32]) -> proto::Structure {
+    proto::Structure {
         bytes_most: 0,
         scheme: scheme.to_owned(),
         order: members.to_vec(),
@@ -33,13 +32,66 @@ pub(crate) fn structure_message(scheme: &str, members: &[u32]) -> StructureMessa
         lambda: 2,
         r: 3,
         rings: members.chunks(2).map(|ring| ring.len() as u32).collect(),
-        tree_edges: edges.collect(),
-        expected: vec![(64, 500.0)],
+        tree_edges: members
+            .windows(2)
+            .map(|pair| edge((pair[0], pair[1])))
+            .collect(),
+        expected: vec![expected(64, 500.0)],
     }
 }
 
-fn route(host: u32, ports: &[u8]) -> RouteMessage {
-    RouteMessage {
+fn edge((parent, child): (u32, u32)) -> proto::TreeEdge {
+    proto::TreeEdge { parent, child }
+}
+
+fn expected(bytes: u64, microseconds: f64) -> proto::Expected {
+    proto::Expected {
+        bytes,
+        microseconds,
+    }
+}
+
+fn shared(links: &[(u32, u32, u32, u32)]) -> proto::SharedTree {
+    let link = |&(a, a_port, b, b_port): &_| proto::TreeLink {
+        a,
+        a_port,
+        b,
+        b_port,
+    };
+    proto::SharedTree {
+        links: links.iter().map(link).collect(),
+    }
+}
+
+fn leaf(&(host, switch, port): &(u32, u32, u32)) -> proto::Leaf {
+    proto::Leaf { host, switch, port }
+}
+
+fn leaves(leaves: &[(u32, u32, u32)]) -> Vec<proto::Leaf> {
+    leaves.iter().map(leaf).collect()
+}
+
+fn sequencer(host: u32, reign: u64) -> Option<proto::Sequencer> {
+    Some(proto::Sequencer { host, reign })
+}
+
+fn gathered(epoch: u32, origins: &[(u32, u32)]) -> Option<proto::Gathered> {
+    let origin = |&(host, source): &_| proto::GatheredOrigin { host, source };
+    Some(proto::Gathered {
+        epoch,
+        origins: origins.iter().map(origin).collect(),
+    })
+}
+
+fn left_out(host: u32, reason: &str) -> proto::LeftOut {
+    proto::LeftOut {
+        host,
+        reason: reason.to_owned(),
+    }
+}
+
+fn route(host: u32, ports: &[u8]) -> proto::Route {
+    proto::Route {
         host,
         ports: ports.to_vec(),
         share: 0,
@@ -47,7 +99,7 @@ fn route(host: u32, ports: &[u8]) -> RouteMessage {
 }
 
 /// The text of the refusal of a plan, or of its last group, that `change` has spoilt.
-fn refusal(change: impl FnOnce(&mut PlanMessage)) -> String {
+fn refusal(change: impl FnOnce(&mut proto::Plan)) -> String {
     let mut message = plan_message(1);
     message.routes = vec![route(2, &[1, 2])];
     message.tree_routes = vec![route(2, &[1, 2])];
@@ -119,7 +171,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| {
-                let share = |share| RouteMessage {
+                let share = |share| proto::Route {
                     share,
                     ..route(2, &[0])
                 };
@@ -129,7 +181,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| {
-                let tenth = RouteMessage {
+                let tenth = proto::Route {
                     share: 600,
                     ..route(2, &[0])
                 };
@@ -224,7 +276,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| {
-                plan.groups[1].structures[0].tree_edges.push((1, 2));
+                plan.groups[1].structures[0].tree_edges.push(edge((1, 2)));
             }),
             "the tree of group 3 has 3 edges; with 3 members it must have 2",
         ),
@@ -245,25 +297,25 @@ fn refusals_name_value_bound_and_choices() {
             "group 3 has number 255; it must be 0 to 65535, but not 255, which is broadcast",
         ),
         (
-            refusal(|plan| plan.groups[1].trees = vec![Vec::new(); 9]),
+            refusal(|plan| plan.groups[1].trees = vec![shared(&[]); 9]),
             "group 3 has 9 trees; at most 8",
         ),
         (
-            refusal(|plan| plan.groups[1].trees = vec![vec![(1, 254, 2, 0)]]),
+            refusal(|plan| plan.groups[1].trees = vec![shared(&[(1, 254, 2, 0)])]),
             "the trees of group 3 have port 254 of switch 1; switches must be 0 to 65535, ports 0 to 253",
         ),
         (
-            refusal(|plan| plan.groups[1].leaves = vec![(3, 0, 0)]),
+            refusal(|plan| plan.groups[1].leaves = leaves(&[(3, 0, 0)])),
             "host 3 is a leaf of the trees of group 3; leaves must be members",
         ),
         (
-            refusal(|plan| plan.groups[1].leaves = vec![(2, 0, 0), (2, 0, 1)]),
+            refusal(|plan| plan.groups[1].leaves = leaves(&[(2, 0, 0), (2, 0, 1)])),
             "host 2 is twice a leaf of the trees of group 3; it must be one once",
         ),
         (
             refusal(|plan| {
-                plan.groups[1].leaves = vec![(1, 5, 0)];
-                plan.groups[1].trees = vec![vec![(5, 1, 6, 1), (6, 2, 7, 1), (7, 2, 5, 2)]];
+                plan.groups[1].leaves = leaves(&[(1, 5, 0)]);
+                plan.groups[1].trees = vec![shared(&[(5, 1, 6, 1), (6, 2, 7, 1), (7, 2, 5, 2)])];
             }),
             "a tree of group 3 has a loop through switch 6; its links must be a tree",
         ),
@@ -310,7 +362,7 @@ fn unicast_trains_are_no_shorter_than_those_of_any_kind() {
         (8, 4, (8, 8)),
         (0, 8, (1, 8)),
     ] {
-        let message = PlanMessage {
+        let message = proto::Plan {
             train_frames: any,
             unicast_train_frames: unicast,
             ..plan_message(1)
@@ -322,7 +374,7 @@ fn unicast_trains_are_no_shorter_than_those_of_any_kind() {
 
 #[test]
 fn fingerprints_tell_plans_apart_and_not_names() {
-    let print = |scheme: &str, change: &dyn Fn(&mut GroupMessage)| {
+    let print = |scheme: &str, change: &dyn Fn(&mut proto::Group)| {
         let mut message = plan_message(1);
         let mut group = group_message(3, scheme, &[1, 2, 4]);
         change(&mut group);
@@ -355,7 +407,7 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         print("md-torus", &|group| group.structures[0].rings = vec![1, 2]),
         print("tree", &|_| ()),
         print("tree", &|group| {
-            group.structures[0].tree_edges = vec![(1, 2), (1, 4)];
+            group.structures[0].tree_edges = vec![edge((1, 2)), edge((1, 4))];
         }),
         print("k-binomial", &|group| {
             group.members = vec![1, 2, 5];
@@ -363,11 +415,11 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         }),
         print("table", &|_| ()),
         print("table", &|group| group.number = Some(9)),
-        print("table", &|group| group.sequencer = Some((2, 0))),
-        print("table", &|group| group.sequencer = Some((1, 0))),
-        print("table", &|group| group.sequencer = Some((1, 1 << 40))),
+        print("table", &|group| group.sequencer = sequencer(2, 0)),
+        print("table", &|group| group.sequencer = sequencer(1, 0)),
+        print("table", &|group| group.sequencer = sequencer(1, 1 << 40)),
         print("switch", &|group| {
-            group.trees = vec![vec![(5, 1, 6, 1)]];
+            group.trees = vec![shared(&[(5, 1, 6, 1)])];
         }),
         print("k-binomial", &|group| {
             let mut short = group.structures[0].clone();
@@ -387,8 +439,11 @@ fn trees_give_the_ways_from_this_host() {
     let paths = |host: u32| {
         let mut message = plan_message(host);
         let mut group = group_message(3, "switch", &[1, 2, 4, 7]);
-        group.trees = vec![vec![(10, 1, 11, 2), (12, 3, 11, 4)], vec![(10, 5, 12, 6)]];
-        group.leaves = vec![(1, 10, 0), (2, 12, 0), (4, 11, 9)];
+        group.trees = vec![
+            shared(&[(10, 1, 11, 2), (12, 3, 11, 4)]),
+            shared(&[(10, 5, 12, 6)]),
+        ];
+        group.leaves = leaves(&[(1, 10, 0), (2, 12, 0), (4, 11, 9)]);
         message.groups = vec![group];
         let plan = AgentPlan::parse(&message).unwrap();
         assert_eq!(plan.refused, []);
@@ -412,8 +467,8 @@ fn trees_give_the_ways_from_this_host() {
     let through = |root: u32| {
         let mut message = plan_message(1);
         let mut group = group_message(3, "switch", &[1, 2, 4]);
-        group.trees = vec![vec![(10, 1, 11, 2), (12, 3, 11, 4)]];
-        group.leaves = vec![(1, 10, 0), (2, 12, 0), (4, 10, 9)];
+        group.trees = vec![shared(&[(10, 1, 11, 2), (12, 3, 11, 4)])];
+        group.leaves = leaves(&[(1, 10, 0), (2, 12, 0), (4, 10, 9)]);
         group.roots = vec![root];
         message.groups = vec![group];
         let plan = AgentPlan::parse(&message).unwrap();
@@ -432,12 +487,12 @@ fn trees_give_the_ways_from_this_host() {
 fn a_sequencer_is_a_member() {
     let mut message = plan_message(1);
     let mut group = group_message(3, "circuit", &[1, 2, 4]);
-    group.sequencer = Some((4, 9));
+    group.sequencer = sequencer(4, 9);
     message.groups = vec![group.clone()];
     let plan = AgentPlan::parse(&message).unwrap();
     let sequencer = plan.groups[&GroupId(3)].sequencer.unwrap();
     assert_eq!((sequencer.host, sequencer.reign), (HostId(4), 9));
-    group.sequencer = Some((3, 9));
+    group.sequencer = sequencer(3, 9);
     message.groups = vec![group];
     let refused = AgentPlan::parse(&message).unwrap().refused;
     assert!(
@@ -456,13 +511,14 @@ prop_compose! {
         order in proptest::collection::vec(small(), 0..6),
         numbers in (small(), small(), small()), rings in proptest::collection::vec(small(), 0..3),
         tree_edges in proptest::collection::vec((small(), small()), 0..5),
-    ) -> StructureMessage {
+    ) -> proto::Structure {
         let names = wormcast_wire::SchemeName::ALL.map(wormcast_wire::SchemeName::name);
         let scheme = names.get(scheme).unwrap_or(&"?").to_string();
         let (k, lambda, r) = numbers;
-        let expected = vec![(bytes_most, f64::from(k) - 1.0)];
+        let expected = vec![expected(bytes_most, f64::from(k) - 1.0)];
+        let tree_edges = tree_edges.into_iter().map(edge).collect();
         let variant = ["", "return", "ordered"][r as usize % 3].to_owned();
-        StructureMessage {
+        proto::Structure {
             bytes_most, scheme, order, variant, k, lambda, r, rings, tree_edges, expected,
         }
     }
@@ -480,9 +536,13 @@ prop_compose! {
         roots in proptest::collection::vec(0_u32..6, 0..3),
         gathered in proptest::option::of((any::<u32>(), proptest::collection::vec((small(), small()), 0..3))),
         left_out in proptest::collection::vec((small(), "a?"), 0..3),
-    ) -> GroupMessage {
-        let gathered = gathered.map(|(epoch, origins)| GatheredMessage { epoch, origins });
-        GroupMessage {
+    ) -> proto::Group {
+        let gathered = gathered.and_then(|(epoch, origins)| self::gathered(epoch, &origins));
+        let sequencer = sequencer.and_then(|(host, reign)| self::sequencer(host, reign));
+        let trees = trees.iter().map(|links: &Vec<_>| shared(links)).collect();
+        let leaves = self::leaves(&leaves);
+        let left_out = left_out.iter().map(|(host, reason)| self::left_out(*host, reason)).collect();
+        proto::Group {
             id, name: String::new(), members, structures, number, trees, leaves, roots, sequencer, mtu, sink: id % 2 == 1,
             gathered, left_out,
         }
@@ -498,9 +558,9 @@ proptest! {
         routes in proptest::collection::vec((small(), proptest::collection::vec(any::<u8>(), 0..5), small()), 0..4),
         groups in proptest::collection::vec(any_group(), 0..3),
     ) {
-        let routes = routes.into_iter().map(|(host, ports, share)| RouteMessage { host, ports, share });
+        let routes = routes.into_iter().map(|(host, ports, share)| proto::Route { host, ports, share });
         let routes = routes.collect();
-        let message = PlanMessage { epoch: 1, host_id, routes, groups, ..PlanMessage::default() };
+        let message = proto::Plan { epoch: 1, host_id, routes, groups, ..proto::Plan::default() };
         if let Ok(plan) = AgentPlan::parse(&message) {
             for group in plan.groups.values() {
                 let engine_plan = group.engine_plan(plan.host);
@@ -521,10 +581,7 @@ fn gathered_acks_are_told_to_the_engine_and_disturb_no_transfer() {
     message.groups = vec![group_message(3, "switch", &[1, 2, 4])];
     let before = AgentPlan::parse(&message).unwrap().groups[&GroupId(3)].clone();
     assert_eq!(before.engine_plan(HostId(1)).gathered, None);
-    message.groups[0].gathered = Some(GatheredMessage {
-        epoch: 0xFFFF_FFFF,
-        origins: vec![(1, 0), (4, 65_534)],
-    });
+    message.groups[0].gathered = gathered(0xFFFF_FFFF, &[(1, 0), (4, 65_534)]);
     let group = AgentPlan::parse(&message).unwrap().groups[&GroupId(3)].clone();
     let gathered = group.engine_plan(HostId(1)).gathered.expect("planned");
     assert_eq!(gathered.epoch, 0xFFFF_FFFF);
@@ -536,10 +593,7 @@ fn gathered_acks_are_told_to_the_engine_and_disturb_no_transfer() {
 #[test]
 fn gathered_acks_that_cannot_be_are_refused_by_name() {
     let with = |origins: &[(u32, u32)]| {
-        let origins = origins.to_vec();
-        refusal(|message| {
-            message.groups[1].gathered = Some(GatheredMessage { epoch: 1, origins });
-        })
+        refusal(|message| message.groups[1].gathered = gathered(1, origins))
     };
     assert_eq!(
         with(&[(3, 900)]),

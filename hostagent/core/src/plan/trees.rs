@@ -1,16 +1,13 @@
 //! What switches copy a group's worms along, where it is not the spanning tree.
 
+use super::PlanRejected;
 use super::fields::{parse_host, rejected};
-use super::{GroupMessage, PlanRejected};
 use std::collections::BTreeMap;
+use wormcast_agent_proto as proto;
 use wormcast_routing::group::{SHARED_TREES_MAX, paths_along};
 use wormcast_routing::topology::Link;
 use wormcast_wire::{GroupId, HostId, PORT_ID_MAX, PortId, SwitchId};
 
-/// A link of a tree: switch, port, switch, port.
-pub type LinkMessage = (u32, u32, u32, u32);
-/// Where a member is: host, switch, port.
-pub type LeafMessage = (u32, u32, u32);
 /// Port path to members from one host.
 pub type TreePaths = BTreeMap<HostId, Vec<u8>>;
 
@@ -34,9 +31,9 @@ pub(super) fn parse_trees(
     id: GroupId,
     own: HostId,
     members: &[HostId],
-    message: &GroupMessage,
+    message: &proto::Group,
 ) -> Result<Vec<TreePaths>, PlanRejected> {
-    let GroupMessage {
+    let proto::Group {
         trees,
         leaves,
         roots,
@@ -60,7 +57,7 @@ pub(super) fn parse_trees(
         ));
     }
     let mut at: BTreeMap<HostId, (SwitchId, PortId)> = BTreeMap::new();
-    for &(host, switch, port) in leaves {
+    for &proto::Leaf { host, switch, port } in leaves {
         let host = parse_host(&format!("a leaf of the trees of group {id}"), host)?;
         if members.binary_search(&host).is_err() {
             return rejected(format!(
@@ -74,9 +71,10 @@ pub(super) fn parse_trees(
         }
     }
     let mut parsed = Vec::with_capacity(trees.len());
-    for links in trees {
-        let link = |&(a, a_port, b, b_port): &LinkMessage| {
-            let ((a, a_port), (b, b_port)) = (parse_end(id, a, a_port)?, parse_end(id, b, b_port)?);
+    for proto::SharedTree { links } in trees {
+        let link = |link: &proto::TreeLink| {
+            let (a, a_port) = parse_end(id, link.a, link.a_port)?;
+            let (b, b_port) = parse_end(id, link.b, link.b_port)?;
             Ok(Link {
                 a,
                 a_port,

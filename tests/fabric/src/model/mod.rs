@@ -40,6 +40,7 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_agent_core::clients::Patience;
+use wormcast_agent_proto as proto;
 
 const SECOND_US: u64 = 1_000_000;
 const MS_US: u64 = 1_000;
@@ -195,7 +196,10 @@ impl Run {
     fn note_sequencers(&mut self) {
         for host in self.scenario.fabric.hosts.values() {
             for group in host.plan().iter().flat_map(|plan| &plan.groups) {
-                if let Some((sequencer, _)) = group.sequencer {
+                if let Some(proto::Sequencer {
+                    host: sequencer, ..
+                }) = group.sequencer
+                {
                     let known = self.sequencers.entry(group.id as u16).or_default();
                     known.insert(sequencer as u16);
                 }
