@@ -126,7 +126,7 @@ def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
         epoch, count = controller.agent_plans.epoch, count + 1
         group = make_group(controller.groups, "switch", ("plain",), class_d="239.0.0.1")
         await controller.tell_groups("group_created", [group], wait=True)
-        assert controller.reconciler.state.switches[SwitchId(0)].multicast, "the switches know the group"
+        assert controller.planning.state.switches[SwitchId(0)].multicast, "the switches know the group"
         await asyncio.sleep(0.1)
         assert controller.agent_plans.epoch == epoch
         assert len(agents[0].plans) == count
@@ -242,10 +242,10 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
                 group = make_group(first.groups, "k-binomial", (0, 1, 40), class_d="239.0.0.1")
                 await first.tell_groups("group_created", [group], wait=True)
                 await until(lambda: one.plans and groups_of(one) == {group.id: [0, 1]})
-                plan, states = one.plans[-1], first.reconciler.state.switches
+                plan, states = one.plans[-1], first.planning.state.switches
         async with running(state, (address,), gone_after_s=1.0) as second:
             assert second.agent_plans.epoch == plan.epoch
-            assert second.reconciler.state.switches == states, "no table would be touched"
+            assert second.planning.state.switches == states, "no table would be touched"
             assert (second.find_host("a1").mac, second.find_host("a1").mtu_bytes) == (b"\2\0\0\0\0\1", 1500)
             async with attached(address, "a0", plan_epoch=plan.epoch) as one, attached(address, "a1"):
                 await until(lambda: one.plans)

@@ -24,7 +24,7 @@ from wormcast.network.ids import PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.reconcile import supervise as supervise_module
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.reconciler import RETRY_FIRST_S
+from wormcast.reconcile.planning import RETRY_FIRST_S
 from wormcast.reconcile.supervise import supervise
 from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
 
@@ -241,14 +241,14 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
     tries: list[float] = []
 
     async def test(controller: Controller, good: TestAgent, _: str) -> None:
-        real = controller.reconciler._planner
+        real = controller.planning._planner
 
         def fail(*_: Any, **__: Any) -> Any:
             tries.append(time.monotonic())
             raise ValueError("switch 0 has no place for group 7")
 
         monkeypatch.setattr(
-            controller.reconciler,
+            controller.planning,
             "_planner",
             SimpleNamespace(
                 plan=fail,
@@ -270,10 +270,10 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         assert told == [
             "planning failed, the plan before stays in force: ValueError: switch 0 has no place for group 7"
         ]
-        assert "group 7" in controller.reconciler.figures.last_error
-        monkeypatch.setattr(controller.reconciler, "_planner", real)
+        assert "group 7" in controller.planning.figures.last_error
+        monkeypatch.setattr(controller.planning, "_planner", real)
         await until(lambda: [g.id for g in good.plans[-1].groups] == [7])
-        assert controller.reconciler.figures.last_error == ""
+        assert controller.planning.figures.last_error == ""
         await controller.tell_groups("group_deleted", [controller.groups.delete(7)], wait=True)
 
     with_agent(tmp_path, test)

@@ -316,7 +316,7 @@ class Session:
 def follow(controller: Controller, hosts: Iterable[int]) -> None:
     """Agents confirm what they were told."""
     for host in hosts:
-        told = controller.agent_plans.told.get(HostId(host))
+        told = controller.agent_plans.issued.get(HostId(host))
         assert told is not None
         controller.agent_plans.answered(HostId(host), told.epoch)
 
@@ -411,7 +411,7 @@ def test_agents_are_told_their_rate_before_switches_police_it_and_after_they_sto
             await controller.reconciler.settle()
 
             def told() -> list[int | None]:
-                plans = [controller.agent_plans.told.get(HostId(host)) for host in range(3)]
+                plans = [controller.agent_plans.issued.get(HostId(host)) for host in range(3)]
                 return [decoded(plan.plan).rate_bytes or None for plan in plans if plan is not None]
 
             def policed() -> list[int | None]:

@@ -21,7 +21,7 @@ def test_an_ordered_group_has_a_sequencer_that_stays() -> None:
 
         async def sequencer() -> tuple[int, int] | None:
             shown = (await client.get(f"groups/{made['id']}")).json()
-            planned = controller.reconciler.planned(shown["members"][-1], made["id"])
+            planned = controller.planning.planned(shown["members"][-1], made["id"])
             assert planned is not None
             assert planned.sequencer is not None
             assert planned.sequencer[0] == shown["sequencer"]
@@ -51,7 +51,7 @@ def test_guard_b_leads_through_the_root_and_orders() -> None:
         made = (await client.post("groups", json=body)).json()
         await all_take_part(client, made["id"])
         shown = (await client.get(f"groups/{made['id']}")).json()
-        planned = decoded_group(controller.reconciler.state.agents[made["members"][0]], made["name"])
+        planned = decoded_group(controller.planning.state.agents[made["members"][0]], made["name"])
         assert planned.roots == [shown["root"]]
         assert shown["sequencer"] == 0
         answer = await client.post("groups", json={**body, "scheme": "table"})

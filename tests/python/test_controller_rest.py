@@ -379,7 +379,7 @@ def test_groups_are_created_changed_and_deleted() -> None:
             *["group_changed"] * 3,
             "group_deleted",
         ]
-        assert controller.reconciler.figures.failures == 0
+        assert controller.planning.figures.failures == 0
 
     with_rest(test)
 

@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def default_of(controller: Controller) -> tuple[str, dict[str, int]]:
     """What a switch is to do with worms: the action and its parameters."""
-    state = controller.reconciler.state.switches[SwitchId(0)]
+    state = controller.planning.state.switches[SwitchId(0)]
     tables = SwitchTables()
     tables.desire(state, None)
     (found,) = [u.entity for u in tables.due(Stage.REVOKE) if is_wormhole(u.entity)]
@@ -53,7 +53,7 @@ def is_wormhole(entity: Any) -> bool:
 
 def holds(controller: Controller) -> dict[int, list[int]]:
     """Ports of the groups by which STOP and GO leave."""
-    groups = controller.reconciler.state.switches[SwitchId(0)].multicast()
+    groups = controller.planning.state.switches[SwitchId(0)].multicast()
     return {
         group.mgid - MGID_HOLD: [port for port, _, _ in group.replicas]
         for group in groups
@@ -138,7 +138,7 @@ def test_interrupted_multicasts_have_a_root() -> None:
         add_fabric(controller)
         answer = await client.put("switching", json={"mode": "wormhole", "scheme": "interrupt"})
         assert answer.json()["scheme"] == "interrupt"
-        state = controller.reconciler.state
+        state = controller.planning.state
         schemes = {}
         for switch, planned in state.switches.items():
             tables = SwitchTables()
@@ -218,7 +218,7 @@ def test_what_is_written_is_read_back() -> None:
         async with running() as controller, rest(controller) as client:
             add_fabric(controller)
             await client.put("switching", json={"mode": "wormhole", "scheme": "flush"})
-            desired = controller.reconciler.state.switches[SwitchId(0)]
+            desired = controller.planning.state.switches[SwitchId(0)]
             tables, schema = SwitchTables(), find_artifacts().schema
             tables.desire(desired, None)
             read = SwitchState()

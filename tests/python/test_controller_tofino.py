@@ -60,7 +60,7 @@ async def guarded_state() -> SwitchState:
 
         def complete() -> bool:
             for host in range(3):
-                told = controller.agent_plans.told.get(HostId(host))
+                told = controller.agent_plans.issued.get(HostId(host))
                 if told is not None:
                     controller.agent_plans.answered(HostId(host), told.epoch)
             entries = [] if tables.desired is None else tables.desired.entries()
@@ -413,7 +413,7 @@ def test_agents_are_told_how_long_tree_routes_may_be() -> None:
 
         async def told(host: int) -> Any:
             await controller.reconciler.settle()
-            found = controller.agent_plans.told.get(HostId(host))
+            found = controller.agent_plans.issued.get(HostId(host))
             assert found is not None
             return decoded(found.plan)
 
@@ -451,7 +451,7 @@ def test_elsewhere_routes_have_no_limit_of_a_chip() -> None:
                 "h0", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0), revision=0
             )
             await controller.reconciler.settle()
-            found = controller.agent_plans.told.get(HostId(0))
+            found = controller.agent_plans.issued.get(HostId(0))
             assert found is not None
             assert decoded(found.plan).tree_route_max == 0
 

@@ -126,7 +126,7 @@ def test_a_sink_is_shown_told_and_not_kept() -> None:
             made = (await client.post("groups", json=body)).json()
             assert made["sink"] is sink
             await all_take_part(client, made["id"])
-            plan = controller.reconciler.state.agents[controller.hosts.records()[0].id]
+            plan = controller.planning.state.agents[controller.hosts.records()[0].id]
             assert decoded_group(plan, name).sink is sink
         await client.post("groups/dropped/members", json={"members": [2]})
         assert [group.name for group in controller._database.groups()] == ["plain"]

@@ -48,12 +48,12 @@ async def planned(controller: Controller, group: int) -> None:
 
 
 def known(controller: Controller) -> tuple[Any, ...]:
-    view = controller.reconciler.view
+    view = controller.planning.view
     return () if view is None else view.groups
 
 
 def entries(controller: Controller) -> int:
-    state: Any = controller.reconciler.state.switches[SwitchId(0)]
+    state: Any = controller.planning.state.switches[SwitchId(0)]
     return sum(entry.table == "ingress.groups" for entry in state.entries())
 
 
@@ -70,7 +70,7 @@ def test_groups_without_a_place_in_switches_are_not_counted() -> None:
             assert answer.status_code == 201, answer.text
             # None goes by TREE routes: groups with the same members share one number.
             await planned(controller, answer.json()["id"])
-            assert controller.reconciler.state.failures == []
+            assert controller.planning.state.failures == []
             assert entries(controller) == 1 + 1, "broadcast, and that of all groups of scheme table"
             shown = (await client.get("groups/1")).json()
             assert (shown["number"], shown["fallback"]) == (1, None)
@@ -117,7 +117,7 @@ def test_groups_that_switches_have_no_number_for_go_by_tree_routes(tmp_path: Any
         )
         named = ", ".join(map(str, without[:16]))
         told = f"groups {named} and {BEYOND - 16} more: {reason}"
-        assert controller.reconciler.state.failures == [told]
+        assert controller.planning.state.failures == [told]
         assert [e.data for e in controller.events.history() if e.kind == "plan_failed"] == [{"error": told}]
         assert (await client.get("status")).json()["plan_error"] == told
         assert entries(controller) == GROUP_NUMBERS_MAX + 1

@@ -20,7 +20,7 @@ from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.reconciler import View
+from wormcast.reconcile.view import View
 from wormcast.store.database import SwitchSpec
 
 LINK = (0, 7, 1, 6)
@@ -72,7 +72,7 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
             before = controller.agent_plans.epoch
 
             # The planner is held, with its plan nearly made; what is told is looked at as it is told.
-            make, publish = controller.reconciler._make, controller.directory.publish
+            make, publish = controller.planning._make, controller.directory.publish
             planning, go_on = threading.Event(), threading.Event()
             stack.callback(go_on.set)
             kept_when_told = []
@@ -87,7 +87,7 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
                     kept_when_told.append(links_in(state))
                 publish(plans)
 
-            monkeypatch.setattr(controller.reconciler, "_make", make_slowly)
+            monkeypatch.setattr(controller.planning, "_make", make_slowly)
             monkeypatch.setattr(controller.directory, "publish", look_and_publish)
             controller.monitor.remove_switch(SwitchId(1))
             controller.network.notice()

@@ -69,7 +69,7 @@ def with_controller(
                 made = await client.post("groups", json=group)
                 assert made.status_code == 201, made.text
         await controller.reconciler.settle()
-        await until(lambda: controller.reconciler.view is not None)
+        await until(lambda: controller.planning.view is not None)
 
     async def run() -> None:
         async with running() as controller:

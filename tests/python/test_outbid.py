@@ -14,7 +14,7 @@ from httpx import AsyncClient
 from wormcast.network.ids import Epoch, HostId
 from wormcast.reconcile.agent_status import NO_BOUND, Capacity
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.reconciler import View
+from wormcast.reconcile.view import View
 
 AHEAD = 1 << 20
 GATHERED = {"name": "gathered", "scheme": "switch", "members": [0, 1, 2], "gather": True}
@@ -43,13 +43,13 @@ async def check_numbers(client: AsyncClient, controller: Controller, least: int)
     """What agents are told comes after a plan of that number, and so does a sequencer that is chosen now."""
     reconciler = controller.reconciler
     await reconciler.settle()
-    told = controller.agent_plans.told.get(HostId(0))
+    told = controller.agent_plans.issued.get(HostId(0))
     assert told is not None
     assert told.epoch > least
     assert decoded_group(told.plan, "gathered").gathered.epoch >= least
     assert (await client.post("groups", json=ORDERED)).status_code == 201
     await reconciler.settle()
-    told = controller.agent_plans.told.get(HostId(0))
+    told = controller.agent_plans.issued.get(HostId(0))
     assert told is not None
     assert decoded_group(told.plan, "ordered").sequencer.reign >= least
 
@@ -67,14 +67,14 @@ def test_numbers_go_on_after_those_of_an_agent(is_planning: bool, monkeypatch: p
             register(controller, 2, later)
             await check_numbers(client, controller, later)
             return
-        slow, make = Slow(), reconciler._make
+        slow, make = Slow(), controller.planning._make
         capacities: dict[HostId, Capacity] = {HostId(0): slow}  # type: ignore[dict-item]
 
         def make_slowly(view: View) -> object:
             monkeypatch.undo()
             return make(replace(view, capacities=capacities))
 
-        monkeypatch.setattr(reconciler, "_make", make_slowly)
+        monkeypatch.setattr(controller.planning, "_make", make_slowly)
         body = {"name": "one-more", "scheme": "circuit", "members": [0, 1]}
         asked = asyncio.create_task(client.post("groups", json=body))
         assert await asyncio.to_thread(slow.reading.wait, 30)

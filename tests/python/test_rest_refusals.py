@@ -165,7 +165,7 @@ def test_no_input_is_answered_with_500(seed: int) -> None:
                     value = json.loads(text, parse_constant=pytest.fail)
                     jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
             assert (await client.get("status")).status_code == 200
-            assert controller.reconciler.figures.failures == 0
+            assert controller.planning.figures.failures == 0
 
     asyncio.run(main())
 

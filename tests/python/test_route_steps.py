@@ -42,7 +42,7 @@ class Agents:
         """For ever."""
         while True:
             for host in HOSTS - self.silent:
-                told = self._controller.agent_plans.told.get(host)
+                told = self._controller.agent_plans.issued.get(host)
                 if told is not None and self._follows.get(host) is not told.plan:
                     self._follows[host] = told.plan
                     self._controller.agent_events.plan_applied(host, told.epoch, "")
@@ -72,7 +72,7 @@ def with_agents(test: Test, state: Path | None = None, silent: Iterable[HostId] 
 
 def roots(controller: Controller) -> list[int]:
     """Those of the order in force: the first of its switches."""
-    switches: list[int] = json.loads(controller.reconciler.order)["switches"]
+    switches: list[int] = json.loads(controller.planning.order)["switches"]
     return switches[:1]
 
 
@@ -105,14 +105,14 @@ def test_another_order_takes_two_steps_and_a_drain() -> None:
         assert planned.data["stopped"] == 0
         assert events_of(controller, planned.data["change"]) == STEPS
         drained = next(e for e in reversed(controller.events.history()) if e.kind == "change_drained")
-        bound_s = (controller.reconciler.state.crossed_max + 1) * route_steps.DRAIN_PER_SWITCH_S
+        bound_s = (controller.planning.state.crossed_max + 1) * route_steps.DRAIN_PER_SWITCH_S
         assert drained.data["after_ms"] >= bound_s * 1000
         assert roots(controller) == [root]
         # Nobody was told of the last routes before everybody had those of the bridge.
-        final = controller.reconciler.state.agents
+        final = controller.planning.state.agents
         first = next(at for at, follows in enumerate(agents.history) if any(follows[h] is final[h] and final[h] is not
-            controller.reconciler.state.bridge[h] for h in follows))  # fmt: skip
-        bridge = controller.reconciler.state.bridge
+            controller.planning.state.bridge[h] for h in follows))  # fmt: skip
+        bridge = controller.planning.state.bridge
         assert bridge is not None
         assert all(agents.history[first - 1][host] is bridge[host] for host in HOSTS)
 
@@ -121,12 +121,12 @@ def test_another_order_takes_two_steps_and_a_drain() -> None:
 
 def test_another_algorithm_along_the_order_in_force_is_one_step() -> None:
     async def test(controller: Controller, agents: Agents) -> None:  # noqa: ARG001 - as all
-        before = controller.reconciler.order
+        before = controller.planning.order
         await controller.put_routing(Routing("rrmit"))
         await is_done(controller)
         number = [e for e in controller.events.history() if e.kind == "change_planned"][-1].data["change"]
         assert events_of(controller, number) == ["change_planned", "change_step", "change_done"]
-        assert json.loads(controller.reconciler.order)["switches"] == json.loads(before)["switches"]
+        assert json.loads(controller.planning.order)["switches"] == json.loads(before)["switches"]
 
     with_agents(test)
 
@@ -150,9 +150,9 @@ def test_an_agent_that_never_confirms_is_named_and_does_not_hold_up_the_others()
             assert {e.data["host"] for e in slow} == {mute}
             assert [e.kind for e in slow][:2] == ["agent_slow", "agent_left_behind"]
             # It is told the last routes, and is named until it has them.
-            told = controller.agent_plans.told.get(mute)
+            told = controller.agent_plans.issued.get(mute)
             assert told is not None
-            assert told.plan is controller.reconciler.state.agents[mute]
+            assert told.plan is controller.planning.state.agents[mute]
             agents.silent.clear()
             await until(lambda: not controller.agent_plans.steps.behind)
             assert (await client.get("routing")).json()["left_behind_count"] == 0
@@ -167,7 +167,7 @@ def test_an_agent_that_refuses_its_plan_has_not_confirmed_it() -> None:
         await asyncio.sleep(0.05)
         setting = asyncio.create_task(controller.put_routing(Routing("osud", another_root(controller))))
         await until(lambda: on_bridge(controller))
-        told = controller.agent_plans.told.get(HostId(2))
+        told = controller.agent_plans.issued.get(HostId(2))
         assert told is not None
         controller.agent_events.plan_applied(HostId(2), told.epoch, "the route to host 3 has byte 254")
         change = controller.agent_plans.steps.change
@@ -191,7 +191,7 @@ def test_a_change_while_another_is_under_way_begins_from_the_order_in_force() ->
         await controller.put_routing(Routing("osud", SwitchId(second)))
         await task
         await until(lambda: roots(controller) == [second])
-        assert controller.reconciler.state.roots == [second]
+        assert controller.planning.state.roots == [second]
 
     with_agents(test)
 
@@ -201,7 +201,7 @@ def test_a_controller_that_ends_between_two_steps_goes_on_from_the_order_in_forc
     seen: dict[str, Any] = {}
 
     async def first(controller: Controller, agents: Agents) -> None:
-        seen["order"], seen["root"] = controller.reconciler.order, another_root(controller)
+        seen["order"], seen["root"] = controller.planning.order, another_root(controller)
         agents.silent = set(HOSTS)
         task = asyncio.create_task(controller.put_routing(Routing("osud", seen["root"])))
         await until(lambda: on_bridge(controller))
@@ -236,7 +236,7 @@ def test_an_order_that_cannot_be_read_is_made_anew(tmp_path: Path, caplog: pytes
     database.close()
 
     async def test(controller: Controller, agents: Agents) -> None:  # noqa: ARG001 - as all
-        assert json.loads(controller.reconciler.order)["switches"]
+        assert json.loads(controller.planning.order)["switches"]
 
     with_agents(test, state)
     assert "the order of switches in force is not known" in caplog.text
@@ -263,13 +263,13 @@ def test_an_agent_that_is_gone_is_not_waited_for() -> None:
 def test_an_answer_to_an_older_plan_is_no_confirmation() -> None:
     async def test(controller: Controller, agents: Agents) -> None:
         agents.silent = set(HOSTS)
-        old = controller.agent_plans.told.get(HostId(1))
+        old = controller.agent_plans.issued.get(HostId(1))
         assert old is not None
         task = asyncio.create_task(controller.put_routing(Routing("osud", another_root(controller))))
         steps = controller.agent_plans.steps
         await until(lambda: steps.change is not None and steps.change.step == 1)
         assert steps.change is not None
-        told = controller.agent_plans.told.get(HostId(1))
+        told = controller.agent_plans.issued.get(HostId(1))
         assert told is not None
         if told.plan is not old.plan:
             controller.agent_events.plan_applied(HostId(1), Epoch(old.epoch), "")

@@ -69,7 +69,7 @@ def with_network(test: Test, state: Path | None = None, no_transit: frozenset[in
 
 
 def routes_of(controller: Controller, host: int) -> list[tuple[int, bytes]]:
-    agents: Any = controller.reconciler.state.agents
+    agents: Any = controller.planning.state.agents
     return [(to, ports) for to, _, ports in agents[host].routes]
 
 
@@ -153,7 +153,7 @@ def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:
         await controller.reconciler.settle()
         rows = (await client.get("routes")).json()["routes"]
         assert not any(row["in_transit"] for row in rows)
-        agents: Any = controller.reconciler.state.agents
+        agents: Any = controller.planning.state.agents
         assert {(row["src"], row["dst"], bytes(row["ports"])) for row in rows} == {
             (src, to, ports) for src, plan in agents.items() for to, _, ports in plan.routes
         }
@@ -323,7 +323,7 @@ def test_how_often_routes_are_used_is_shown_with_the_routes() -> None:
             add_network(controller)
             await controller.put_routing(Routing("rrmit"))
             host = controller.hosts.records()[0].id
-            told: Any = controller.reconciler.state.agents[host]
+            told: Any = controller.planning.state.agents[host]
             counts: dict[int, int] = {}
             for to, _, _ in told.routes:
                 counts[to] = counts.get(to, 0) + 1
@@ -482,7 +482,7 @@ def test_what_routes_are_without_hosts_that_re_inject_is_true(algorithm: str) ->
 
 def report_uses(controller: Controller, host: HostId) -> int:
     """The agent of a host says that it used each route, as often as nobody else did its own; gives how often."""
-    told: Any = controller.reconciler.state.agents[host]
+    told: Any = controller.planning.state.agents[host]
     counts: dict[int, int] = {}
     for to, _, _ in told.routes:
         counts[to] = counts.get(to, 0) + 1

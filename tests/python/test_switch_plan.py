@@ -92,7 +92,7 @@ def test_the_plan_is_that_of_the_controller_itself() -> None:
                 controller.declare_host(f"h{port}", 0, PortId(port), None)
             make_group(controller.groups, "switch", ("h0", "h2"), 7, class_d="239.1.2.3")
             await controller.reconciler.replan()
-            held = controller.reconciler.state.switches[SwitchId(0)]
+            held = controller.planning.state.switches[SwitchId(0)]
             async with rest(controller) as client:
                 group = {"id": 7, "members": [0, 2], "class_d": "239.1.2.3"}
                 answer = (await client.post("plan", json={"groups": [group]})).json()

@@ -90,9 +90,9 @@ def test_a_link_that_comes_back_early_waits_for_older_worms(tmp_path: Path) -> N
             assert (change.method, change.steps) == ("repaired-order", 1)
 
             controller.switch_events.ports_told(SwitchId(1), PortsTold())
-            plans = controller.reconciler.figures.plans
+            plans = controller.planning.figures.plans
             cut.clear()
-            await until(lambda: controller.reconciler.figures.plans > plans)
+            await until(lambda: controller.planning.figures.plans > plans)
             await asyncio.sleep(0.3)
             assert route(agents[1], 2) == [6, 6, 6, 6, 0], "worms of the order before may be under way"
 
@@ -109,10 +109,10 @@ def test_a_link_that_is_silent_alone_takes_two_steps(tmp_path: Path) -> None:
             for n in range(COUNT):
                 controller.declare_host(f"h{n}", n, 0, n)
             await controller.reconciler.settle()
-            order = controller.reconciler.order
+            order = controller.planning.order
             controller.monitor._drop_direction((SwitchId(1), PortId(7)))
             await controller.reconciler.settle()
-            state = controller.reconciler.state
+            state = controller.planning.state
             assert state.method == "repaired-order"
             assert state.bridge is not None, "it may carry worms"
             assert state.order == order

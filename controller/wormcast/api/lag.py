@@ -76,11 +76,11 @@ def _check_origin(controller: Controller, group: Group, origin: HostId, able: li
 
 def _branches(controller: Controller, group: Group, origin: HostId) -> tuple[int, list[Branch]]:
     """Branches of the switches that gather for an origin, as they are planned."""
-    reconciler = controller.reconciler
-    planned = reconciler.planned(origin, group.id)
+    planning = controller.planning
+    planned = planning.planned(origin, group.id)
     if planned is None or planned.gathered is None or origin not in dict(planned.gathered[1]):
         return 0, []
-    view = reconciler.view
+    view = planning.view
     if view is None:
         return 0, []
     there: dict[tuple[int, int], tuple[str, int]] = {}
@@ -93,7 +93,7 @@ def _branches(controller: Controller, group: Group, origin: HostId) -> tuple[int
         return 0, []
 
     def entries_at(switch: int) -> list[Entry]:
-        state = reconciler.state.switches.get(SwitchId(switch))
+        state = planning.state.switches.get(SwitchId(switch))
         return [] if state is None else list(state.entries())
 
     return find_branches(entries_at, lambda switch, port: there.get((switch, port)), group.id, origin, first)

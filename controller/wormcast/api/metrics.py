@@ -149,11 +149,11 @@ def _add_network(page: _Page, controller: Controller) -> None:
 
 
 def _add_plans(page: _Page, controller: Controller) -> None:
-    reconciler = controller.reconciler
+    planning = controller.planning
     page.add("plan_epoch", "gauge", "epoch of the agent plans", [({}, controller.agent_plans.epoch)])
-    page.add("plans_total", "counter", "plans made", [({}, reconciler.figures.plans)])
-    page.add("plan_failures_total", "counter", "plans that failed", [({}, reconciler.figures.failures)])
-    page.add("plan_seconds_total", "counter", "time spent planning", [({}, reconciler.figures.seconds)])
+    page.add("plans_total", "counter", "plans made", [({}, planning.figures.plans)])
+    page.add("plan_failures_total", "counter", "plans that failed", [({}, planning.figures.failures)])
+    page.add("plan_seconds_total", "counter", "time spent planning", [({}, planning.figures.seconds)])
     page.add(
         "store_failures_total",
         "counter",
@@ -163,7 +163,7 @@ def _add_plans(page: _Page, controller: Controller) -> None:
                 {},
                 controller.network.store_failures
                 + controller.agent_plans.epochs_not_kept
-                + reconciler.figures.orders_not_kept,
+                + planning.figures.orders_not_kept,
             )
         ],
     )
@@ -172,13 +172,13 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     )
     page.add("groups", "gauge", "configured groups", [({}, len(controller.groups.groups()))])
     page.add(
-        "group_shortfalls", "gauge", "members that do not take part", [({}, reconciler.state.shortfall_count)]
+        "group_shortfalls", "gauge", "members that do not take part", [({}, planning.state.shortfall_count)]
     )
     page.add(
         "gather_shortfalls",
         "gauge",
         "origins whose ACKs come by hosts alone, in groups whose ACKs switches gather",
-        [({}, reconciler.state.by_hosts_count)],
+        [({}, planning.state.by_hosts_count)],
     )
     page.add(
         "watchers_cut_off_total",

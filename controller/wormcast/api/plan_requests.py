@@ -37,7 +37,7 @@ def ask_routes(controller: Controller, algorithm: str) -> dict[str, Any]:
 
 async def routes_in_force(controller: Controller, src: HostId | None, dst: HostId | None) -> bytes:
     """The routes file of what agents are to have. Raises `RequestError`."""
-    state, algorithm = controller.reconciler.state, controller.routing.algorithm
+    state, algorithm = controller.planning.state, controller.routing.algorithm
     wanted, roots = controller.routing.root, list(state.roots)
     root = wanted if wanted in roots else next(iter(roots), None)
     if not controller.network.topology().switches:
@@ -85,12 +85,12 @@ async def verify_in_force(controller: Controller) -> bytes:
         model = {"branching": branching, "buffers": "spill", "forwarding": "store", "root": None}
         checked = {"multicasts": 0, "routes": 0}
         return to_text({"deadlock_free": True, "model": model, "order": [], "checked": checked}).encode()
-    return (await asyncio.to_thread(controller.reconciler.state.verify, json.dumps(topology))).encode()
+    return (await asyncio.to_thread(controller.planning.state.verify, json.dumps(topology))).encode()
 
 
 def ask_change(controller: Controller, new: Routing) -> dict[str, Any]:
     """What a change of the routes is compared from."""
-    return {**ask_network(controller), "order": controller.reconciler.order, "new": new.to_json()}
+    return {**ask_network(controller), "order": controller.planning.order, "new": new.to_json()}
 
 
 def ask_group_file(controller: Controller, group: Group, source: HostId | None) -> dict[str, Any]:
@@ -131,14 +131,14 @@ def tree_root(controller: Controller, group: Group) -> SwitchId | None:
 
 def _members_now(controller: Controller, group: Group) -> tuple[HostId, ...]:
     """Members whose agents take part."""
-    short = controller.reconciler.shortfalls(group.id)
-    agents = controller.reconciler.view.agents if controller.reconciler.view is not None else frozenset()
+    short = controller.planning.shortfalls(group.id)
+    agents = controller.planning.view.agents if controller.planning.view is not None else frozenset()
     return tuple(m for m in group.members if m not in short and m in agents)
 
 
 def table_number(controller: Controller, group: Group) -> int | None:
     """Under which number switches know a group of scheme table; None of another, or where they have no room."""
-    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    planned = (controller.planning.planned(member, group.id) for member in group.members)
     known = next((one for one in planned if one is not None), None)
     return None if known is None else known.number
 
@@ -146,13 +146,13 @@ def table_number(controller: Controller, group: Group) -> int | None:
 def is_without_number(controller: Controller, group: Group) -> bool:
     """Whether switches have no room for the number of a group of scheme table, so that agents send its messages by
     TREE routes."""
-    planned = any(controller.reconciler.planned(member, group.id) is not None for member in group.members)
+    planned = any(controller.planning.planned(member, group.id) is not None for member in group.members)
     return group.scheme == TABLE and planned and table_number(controller, group) is None
 
 
 def sequencer(controller: Controller, group: Group) -> HostId | None:
     """Of an ordered group: who says in which order its messages are read. None while nobody takes part."""
-    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    planned = (controller.planning.planned(member, group.id) for member in group.members)
     chosen = (None if one is None else one.sequencer for one in planned)
     reigning = max((one for one in chosen if one is not None), key=lambda one: one[1], default=None)
     return None if reigning is None else HostId(reigning[0])
@@ -183,7 +183,7 @@ def group_request(
 def trees_in_force(controller: Controller, group: Group) -> list[list[dict[str, int]]]:
     """Links of trees of a group's own that its messages take in turn, as agents are to have them; none where they go
     along the spanning tree."""
-    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    planned = (controller.planning.planned(member, group.id) for member in group.members)
     known = next((one for one in planned if one is not None), None)
     trees = [] if known is None else known.trees
     return [

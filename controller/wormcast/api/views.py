@@ -63,7 +63,7 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
         if session.read_back_at is None
         else round(time.monotonic() - session.read_back_at, 1),
         "strayed": session.strayed,
-        "waited_for_s": round(controller.reconciler.waiting_for().get(switch, 0.0), 1),
+        "waited_for_s": round(controller.switch_writer.waiting_for().get(switch, 0.0), 1),
         "refused": [
             {"group": refusal.group, "reason": str(refusal)}
             for refusal in list(session.tables.refusals.values())[:REFUSED_SHOWN]
@@ -100,7 +100,7 @@ def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
         "plan_epoch": controller.agent_events.followed_epoch(record.id),
         "plan_error": (status.error or None) if status is not None else None,
         "groups": {
-            "planned": controller.reconciler.groups_planned(record.id),
+            "planned": controller.planning.groups_planned(record.id),
             "installed": 0 if status is None else status.installed_count(),
             "refused": [
                 {"group": group, "reason": reason}
@@ -127,7 +127,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
     members = []
     for member in group.members:
         record = controller.hosts.get(member)
-        planned = controller.reconciler.planned(member, group.id)
+        planned = controller.planning.planned(member, group.id)
         status = controller.agents.get(member)
         members.append(
             {
@@ -179,15 +179,15 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
 
 def _mtu(controller: Controller, group: Group) -> int | None:
     """Bytes of its frames at most, where a link on its ways carries less than others; None: as hosts have it."""
-    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    planned = (controller.planning.planned(member, group.id) for member in group.members)
     return next((one.mtu for one in planned if one is not None), None)
 
 
 def _show_gathered(controller: Controller, group: Group) -> dict[str, Any]:
     """For which origins switches gather ACKs; for which they do not, and why."""
-    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    planned = (controller.planning.planned(member, group.id) for member in group.members)
     told = next((one.gathered for one in planned if one is not None and one.gathered is not None), None)
-    by_hosts = controller.reconciler.state.by_hosts_of(group.id)
+    by_hosts = controller.planning.state.by_hosts_of(group.id)
     return {
         "epoch": None if told is None else told[0],
         "origins": [] if told is None else [host for host, _ in told[1]],
@@ -197,7 +197,7 @@ def _show_gathered(controller: Controller, group: Group) -> dict[str, Any]:
 
 def _show_structures(controller: Controller, group: Group) -> list[dict[str, Any]]:
     """The structures by which messages travel, for ascending lengths; how many messages took each of several."""
-    planned = (controller.reconciler.planned(member, group.id) for member in group.members)
+    planned = (controller.planning.planned(member, group.id) for member in group.members)
     known = next((one for one in planned if one is not None), None)
     if known is None:
         return []
@@ -229,10 +229,10 @@ def _numbers(controller: Controller, group: Group) -> set[int]:
 
 def _reasons(controller: Controller, group: Group) -> Mapping[HostId, str]:
     """Why members of a group do not take part, by host; those that do are not in it."""
-    planned = controller.reconciler.view
+    planned = controller.planning.view
     if planned is None or planned.by_id.get(group.id) != group:
         return dict.fromkeys(group.members, NOT_PLANNED)
-    return controller.reconciler.shortfalls(group.id)
+    return controller.planning.shortfalls(group.id)
 
 
 def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def show_guard(controller: Controller) -> dict[str, Any]:
 def show_switching(controller: Controller) -> dict[str, Any]:
     """How switches pass worms on, what agents send, and what worms may run into with the routes wanted."""
     switching = controller.switching.switching
-    plans = controller.reconciler.state.agents.values()
+    plans = controller.planning.state.agents.values()
     unicast_alone = controller.artifacts.holds_unicast_alone
     return {
         **switching.to_json(),
@@ -266,7 +266,7 @@ def show_switching(controller: Controller) -> dict[str, Any]:
 
 def show_routing(controller: Controller) -> dict[str, Any]:
     """Unicast routes: what is wanted, and what came of it."""
-    state = controller.reconciler.state
+    state = controller.planning.state
     wanted = controller.routing
     return {
         **wanted.to_json(),
@@ -294,10 +294,10 @@ def show_status(controller: Controller, version: str) -> dict[str, Any]:
         "hosts_up": sum(controller.hosts.state(h, now) in ("up", "plain") for h in hosts),
         "groups": len(controller.groups.groups()),
         "class_d_mode": controller.groups.class_d.mode,
-        "plan_error": controller.reconciler.figures.last_error or None,
+        "plan_error": controller.planning.figures.last_error or None,
         "state_problem": controller.state_problem(),
         "mtu_problems": controller.network.mtu_problems(),
         "late": controller.network.lateness.to_json(time.monotonic()),
-        "waiting_for": list(controller.reconciler.waiting_for()),
+        "waiting_for": list(controller.switch_writer.waiting_for()),
         "task_failures": controller.task_failures,
     }

@@ -119,7 +119,7 @@ class AgentEvents:
         if epoch > self._plans.epoch:
             raise BadMessage(f"it answers plan {epoch}; the last is {self._plans.epoch}")
         status = self._agents.setdefault(host, AgentStatus(Epoch(0)))
-        told = self._plans.told.get(host)
+        told = self._plans.issued.get(host)
         plan = told.plan if told is not None and told.epoch == epoch else None
         news = status.take_answer(epoch, error, refused, plan, self._plans.groups)
         if error and news:
@@ -172,7 +172,7 @@ class AgentEvents:
 
     def followed_epoch(self, host: HostId) -> Epoch | None:
         """The latest plan that an agent follows; one with nothing new for it counts as followed."""
-        status, told = self._agents.get(host), self._plans.told.get(host)
+        status, told = self._agents.get(host), self._plans.issued.get(host)
         if status is None:
             return None
         return self._plans.epoch if told is not None and told.epoch == status.epoch else status.epoch

@@ -26,7 +26,7 @@ class AgentPlans:
         self._database = database
         self._wanted = wanted
         self.epoch, self._digest = database.agent_plan()
-        self.told: dict[HostId, IssuedPlan] = {}
+        self.issued: dict[HostId, IssuedPlan] = {}
         """By host."""
         self.groups: Mapping[GroupId, Group] = {}
         """Those that the plans are for, as they were asked for."""
@@ -42,7 +42,7 @@ class AgentPlans:
             )
             self.epoch, self._digest, self.groups = epoch, "", {}
             self._bid = epoch  # not at once: the planner may be planning
-            self.told = {}
+            self.issued = {}
             self._wanted.notice()
 
     @property
@@ -57,12 +57,12 @@ class AgentPlans:
 
     def answered(self, host: HostId, epoch: Epoch) -> None:
         """An agent follows a plan."""
-        told = self.told.get(host)
+        told = self.issued.get(host)
         self.steps.answered(host, epoch, None if told is None else told.epoch)
 
     def epochs(self, hosts: Collection[HostId]) -> dict[HostId, Epoch]:
         """What these hosts are to follow, as far as they were planned."""
-        return {host: told.epoch for host, told in self.told.items() if host in hosts}
+        return {host: told.epoch for host, told in self.issued.items() if host in hosts}
 
     def begin(self, digest: str) -> bool:
         """Takes the next epoch for plans of this digest, and keeps it before any agent is told; whether it is new."""
@@ -79,5 +79,5 @@ class AgentPlans:
 
     def put(self, plans: Mapping[HostId, AgentPlan], new: Iterable[AgentPlan]) -> None:
         """Makes these what agents are to follow; `new`: those that are other than before."""
-        self.told = {host: told for host, told in self.told.items() if host in plans}
-        self.told |= {plan.host: IssuedPlan(plan, self.epoch) for plan in new}
+        self.issued = {host: told for host, told in self.issued.items() if host in plans}
+        self.issued |= {plan.host: IssuedPlan(plan, self.epoch) for plan in new}

@@ -25,6 +25,7 @@ from wormcast.p4rt.session import SwitchSession
 from wormcast.reconcile.agent_events import AgentEvents
 from wormcast.reconcile.agent_plans import AgentPlans
 from wormcast.reconcile.agent_status import AgentStatus, Capacity
+from wormcast.reconcile.agent_writer import AgentWriter
 from wormcast.reconcile.change_rate import ChangeRate
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.discovered import Discovered
@@ -36,14 +37,17 @@ from wormcast.reconcile.guard_book import GuardBook
 from wormcast.reconcile.lag_book import LagBook
 from wormcast.reconcile.network_watch import NetworkWatch
 from wormcast.reconcile.packet_in import PacketIns
+from wormcast.reconcile.planning import Planning
 from wormcast.reconcile.port_sources import check_port_sources
-from wormcast.reconcile.reconciler import COSTS_DEFAULT, Reconciler, View
+from wormcast.reconcile.reconciler import Reconciler
 from wormcast.reconcile.state_watch import watch_state
 from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
 from wormcast.reconcile.switch_events import SwitchEvents
+from wormcast.reconcile.switch_writer import SwitchWriter
 from wormcast.reconcile.switching_book import SwitchingBook
 from wormcast.reconcile.trace_book import TraceBook
+from wormcast.reconcile.view import COSTS_DEFAULT, View
 from wormcast.reconcile.wanted import Wanted
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import Database, SwitchSpec
@@ -93,7 +97,7 @@ class Controller:
         self.guard = GuardBook(database, self.groups, self.hosts, guard)
         self.switching = SwitchingBook(database, artifacts, switching)
 
-        # Each knows those above it alone: what is wanted, what looks, what hears, what reconciles.
+        # Each knows those above it alone: what is wanted, what looks, what hears, what plans, what writes, what reconciles.
         self.wanted = Wanted()
         self.agent_plans = AgentPlans(database, self.events, self.wanted)
         self.packets = PacketIns(
@@ -124,18 +128,20 @@ class Controller:
             self.directory, lambda: self.network.topology().to_json()
         )
         self.lags = self.directory.lags = LagBook(self.directory)
+        self.planning = Planning(database, self.events, self.wanted, self.agent_plans)
+        self.planning.set_program(artifacts)
+        self.switch_writer = SwitchWriter(self.sessions, self.events)
         self.reconciler = Reconciler(
             self.look,
             self.network.keep,
-            database,
-            self.sessions,
-            self.directory,
-            self.events,
             self.wanted,
+            self.planning,
+            self.switch_writer,
+            AgentWriter(self.directory, self.agent_plans, self.events),
             self.agent_plans,
+            self.events,
             self.switching.done,
         )
-        self.reconciler.set_program(artifacts)
         self._restore()
 
     def _restore(self) -> None:
@@ -249,7 +255,7 @@ class Controller:
 
     def root_of(self, switch: SwitchId) -> SwitchId | None:
         """The root of the connected part that a switch is in, in the plan in force."""
-        state = self.reconciler.state
+        state = self.planning.state
         roots = zip(state.parts, state.roots, strict=True)
         return next((SwitchId(root) for part, root in roots if switch in part), None)
 
