@@ -22,6 +22,6 @@ class Exit(IntEnum):
     BUG = 70
     """A mistake of this program."""
     CANNOT_START = 78
-    """The controller cannot start as told."""
+    """The controller cannot start as asked."""
     INTERRUPTED = 130
     """Ctrl-C."""

@@ -676,11 +676,11 @@ class FabricState:
 
     @property
     def drains(self) -> bool:
-        """Whether links are held back until older worms have left: `Planner.drained` is to be told."""
+        """Whether links are held back until older worms have left: `Planner.drained` is to be called."""
 
     @property
     def order(self) -> str:
-        """The order of switches in force, to be stored before agents are told."""
+        """The order of switches in force, to be stored before agents are sent plans."""
 
     @property
     def next_order(self) -> str | None:
@@ -727,8 +727,8 @@ class Planner:
     def set_costs(self, costs: str) -> None:
         """Groups of scheme auto go by these costs from now on: a file of them, as text. Raises `RoutingError`."""
 
-    def set_reign(self, reign: int) -> None:
-        """Sequencers that are chosen from now on have reigns of this number or more: one that no earlier planner of
+    def set_sequencer_epoch(self, epoch: int) -> None:
+        """Sequencers that are chosen from now on have epochs of this number or more: one that no earlier planner of
         this network has reached."""
 
     def set_gather_epochs(self, first: int, end: int) -> None:
@@ -739,11 +739,11 @@ class Planner:
     def next_gather_epoch(self) -> int:
         """The one that the next plan takes, if it takes one."""
 
-    def set_narrow(self, links: Mapping[tuple[SwitchId, PortId], int]) -> None:
+    def set_mtu_limits(self, links: Mapping[tuple[SwitchId, PortId], int]) -> None:
         """Links carry less than the longest frames that hosts send, from now on.
 
         By switch and port, both ends of each: bytes of a frame after its Ethernet header, 0 to 65,535.
-        Groups whose ways cross one are told how long their frames may be. Raises `RoutingError` for a
+        Groups whose ways cross one learn how long their frames may be. Raises `RoutingError` for a
         switch or port that cannot be.
         """
 
@@ -757,7 +757,7 @@ class Planner:
         Raises `RoutingError`."""
 
     def set_guard(self, on: bool, closed: AbstractSet[GroupId], rates: Mapping[HostId, int]) -> None:
-        """Switches let in what this asks for: whether the guard is on, groups that are closed to plain hosts though
+        """Switches admit what this asks for: whether the guard is on, groups that are closed to plain hosts though
         they have an address, and bytes a second of hosts."""
 
     def set_down(self, ends: Collection[tuple[SwitchId, PortId]]) -> None:

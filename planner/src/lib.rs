@@ -20,7 +20,7 @@ mod reuse;
 mod switch_plan;
 mod written;
 
-pub use agent_plan::narrow::NarrowLinks;
+pub use agent_plan::mtu_limits::MtuLimits;
 pub use agent_plan::shapes::BULK_PACKETS;
 pub use difference::read_back::{Part, Strayed, read_back};
 pub use difference::stages::{difference, execute, mgid_of};

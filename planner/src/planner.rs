@@ -9,7 +9,7 @@ use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 use crate::agent_plan::agents::AgentPlanner;
-use crate::agent_plan::narrow::NarrowLinks;
+use crate::agent_plan::mtu_limits::MtuLimits;
 use crate::agent_plan::wholes::Lasting;
 use crate::cost::Costs;
 use crate::difference::stages::differing;
@@ -98,18 +98,18 @@ pub struct Planner {
     /// Whether such a link was left out of the plan before.
     left_out: bool,
     /// What switches were to have by the plans before, those that are away now included.
-    said: BTreeMap<SwitchId, Arc<SwitchState>>,
+    announced: BTreeMap<SwitchId, Arc<SwitchState>>,
     /// Links carry other frames than in the plan before.
-    narrow_changed: bool,
+    mtu_limits_changed: bool,
     guard: Guard,
-    /// What the guard of each switch lets in, by the plan before.
+    /// What the guard of each switch admits, by the plan before.
     guarded: BTreeMap<SwitchId, Guarded>,
     /// The same, of groups.
     group_guard: GroupGuard,
     /// TREE routes of hosts, and of hosts on a bridge.
     tree_lengths: [TreeLengths; 2],
     /// Hosts may re-inject for the sake of a bridge alone.
-    lent: bool,
+    admits_more: bool,
     gather: GatherPlanner,
 }
 
@@ -135,13 +135,13 @@ impl Planner {
             down: BTreeSet::new(),
             held: BTreeSet::new(),
             left_out: false,
-            said: BTreeMap::new(),
-            narrow_changed: false,
+            announced: BTreeMap::new(),
+            mtu_limits_changed: false,
             guard: Guard::default(),
             guarded: BTreeMap::new(),
             group_guard: GroupGuard::default(),
             tree_lengths: Default::default(),
-            lent: false,
+            admits_more: false,
             gather: GatherPlanner::default(),
         }
     }
@@ -158,8 +158,8 @@ impl Planner {
     /// their sake, so that a new plan has to be made.
     pub fn drained(&mut self) -> bool {
         self.held.clear();
-        let lent = std::mem::take(&mut self.lent);
-        std::mem::take(&mut self.left_out) || lent
+        let admits_more = std::mem::take(&mut self.admits_more);
+        std::mem::take(&mut self.left_out) || admits_more
     }
 
     /// All hosts use the bridge, and older worms have left: the next order is in force.
@@ -190,8 +190,8 @@ impl Planner {
 
     /// Sequencers that are chosen from now on have reigns of this number or more: one that no
     /// earlier life of this planner has reached, so that agents believe them.
-    pub fn set_reign(&mut self, reign: u64) {
-        self.agents.reign = self.agents.reign.max(reign);
+    pub fn set_sequencer_epoch(&mut self, epoch: u64) {
+        self.agents.sequencer_epoch = self.agents.sequencer_epoch.max(epoch);
     }
 
     /// Epochs of gathered ACKs that may be taken from now on, those before the first by an earlier life of this
@@ -208,15 +208,15 @@ impl Planner {
     }
 
     /// These links carry less than the longest frames that hosts send, from now on. Groups whose ways
-    /// cross one are told how long their frames may be.
-    pub fn set_narrow(&mut self, links: NarrowLinks) {
-        if *self.agents.narrow != links {
-            self.agents.narrow = Arc::new(links);
-            self.narrow_changed = true;
+    /// cross one learn how long their frames may be.
+    pub fn set_mtu_limits(&mut self, links: MtuLimits) {
+        if *self.agents.mtu_limits != links {
+            self.agents.mtu_limits = Arc::new(links);
+            self.mtu_limits_changed = true;
         }
     }
 
-    /// Switches let in what this asks for, from now on, and agents keep to the rates whether the guard is on or not.
+    /// Switches admit what this asks for, from now on, and agents keep to the rates whether the guard is on or not.
     pub fn set_guard(&mut self, guard: Guard) {
         self.agents.rates.set(&guard.rates);
         self.guard = guard;
@@ -265,7 +265,7 @@ impl Planner {
     /// ([`Host::transit`](wormcast_routing::topology::Host)). A root that is not there is replaced
     /// by the choice of its part.
     ///
-    /// Agents that are not live are told of their groups as if all took part, so that who comes
+    /// Agents that are not live have their groups as if all took part, so that who comes
     /// back finds itself a member; nobody else hears of them. Switches replicate to every located
     /// member of a group, agent or not, under the number that `class_d` gives its address, and with
     /// scheme `table` under one for it and groups like it. A group whose live members are not all connected keeps those of the part with most
@@ -315,9 +315,9 @@ impl Planner {
         let is_gone = |id: &&GroupId| !wanted.contains_key(id);
         let gone: Vec<GroupId> = self.groups.keys().filter(is_gone).copied().collect();
         let (touched, renumbered) = self.switches.change(&gone, &changed, class_d);
-        let narrow_changed = std::mem::take(&mut self.narrow_changed);
+        let mtu_limits_changed = std::mem::take(&mut self.mtu_limits_changed);
         let for_agents: Vec<Arc<Group>> = match reuse {
-            _ if narrow_changed => wanted.values().cloned().collect(),
+            _ if mtu_limits_changed => wanted.values().cloned().collect(),
             Reuse::Switches => wanted.values().cloned().collect(),
             _ => {
                 let ids = changed.iter().map(|group| group.id).chain(renumbered);
@@ -334,7 +334,7 @@ impl Planner {
         (self.agents).change(&gone, &for_agents, hosts, number, gathering);
         let gathered = self.gather.apply(&mut self.switches.switches);
         self.build_bridge(given, reuse);
-        let guarded = self.let_in(&wanted, (given, given_known), &hosts.agents);
+        let guarded = self.admit(&wanted, (given, given_known), &hosts.agents);
         let (mut changed, mut bridged) = (0, 0);
         if let Some(before) = routes_before {
             changed = count_changed(&before, self.agents.routes());
@@ -354,7 +354,7 @@ impl Planner {
             }
         };
         let switches = self.switches.switches.iter();
-        self.said
+        self.announced
             .extend(switches.map(|(&switch, state)| (switch, state.clone())));
         let kept = before.filter(|_| reuse == Reuse::All);
         self.network = Some(kept.unwrap_or_else(|| (up.into_owned(), known.into_owned())));
@@ -378,7 +378,7 @@ impl Planner {
                 changed,
                 bridged,
                 crossed_max: self.crossed_max,
-                drains: !self.held.is_empty() || self.lent,
+                drains: !self.held.is_empty() || self.admits_more,
             },
             switching: self.switches.switching,
         }
@@ -388,11 +388,14 @@ impl Planner {
     fn touched_since(&self) -> Option<BTreeMap<SwitchId, Vec<Place>>> {
         let nothing = SwitchState::default();
         let differs = |(&switch, state): (&SwitchId, &Arc<SwitchState>)| {
-            let before = self.said.get(&switch).map_or(&nothing, |state| &**state);
+            let before = self
+                .announced
+                .get(&switch)
+                .map_or(&nothing, |state| &**state);
             (switch, differing(state, before))
         };
         let switches = self.switches.switches.iter();
-        (!self.said.is_empty()).then(|| switches.map(differs).collect())
+        (!self.announced.is_empty()).then(|| switches.map(differs).collect())
     }
 
     fn failures(&self) -> Vec<PlanFailure> {
@@ -410,23 +413,23 @@ impl Planner {
     }
 
     /// Plans the guard of every switch; gives where it is other than before.
-    fn let_in(
+    fn admit(
         &mut self,
         groups: &BTreeMap<GroupId, Arc<Group>>,
         (up, known): (&Topology, &Topology),
         agents: &BTreeSet<HostId>,
     ) -> BTreeMap<SwitchId, Vec<Place>> {
         let by_routes = self.setting.algorithm.uses_in_transit_hosts();
-        self.lent = self.guard.on && !by_routes && self.bridge.is_some();
-        let re_injects = |host: &&Host| host.transit && (by_routes || self.lent);
+        self.admits_more = self.guard.on && !by_routes && self.bridge.is_some();
+        let re_injects = |host: &&Host| host.transit && (by_routes || self.admits_more);
         let hosts = up.hosts().iter().chain(known.hosts());
         let to_root = self.agents.root_routes().map(|ports| ports.len());
-        let (mut trees_longest, mut turning) = Default::default();
+        let (mut trees_longest, mut hairpins) = Default::default();
         if self.guard.on {
             let [own, bridged] = &mut self.tree_lengths;
-            (trees_longest, turning) = own.of(self.agents.agents.values());
+            (trees_longest, hairpins) = own.of(self.agents.agents.values());
             if self.agents.by_root {
-                turning.extend(&self.agents.roots);
+                hairpins.extend(&self.agents.roots);
             }
             for (host, bytes) in bridged.of(self.bridge_plans.values()).0 {
                 let longest = trees_longest.entry(host).or_default();
@@ -441,7 +444,7 @@ impl Planner {
             transit: hosts.filter(re_injects).map(|host| host.id).collect(),
             route_longest: to_root.fold(self.crossed_max as usize, usize::max),
             trees_longest,
-            turning,
+            hairpins,
         };
         let carriers = if self.guard.on {
             self.switches.carriers()

@@ -239,7 +239,10 @@ fn ways_of_acks(
         return routes;
     };
     for group in &plan.groups {
-        let origins = group.gathered.iter().flat_map(|told| told.origins.keys());
+        let origins = group
+            .gathered
+            .iter()
+            .flat_map(|gathered| gathered.origins.keys());
         for &to in origins.filter(|origin| **origin != from) {
             let (mut at, mut port) = (place.switch, place.port);
             let mut ports = Vec::new();

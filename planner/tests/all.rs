@@ -15,10 +15,11 @@ mod guard_entries;
 mod guard_stages;
 mod lab;
 mod messages;
-mod narrow;
+mod mtu_limits;
 mod parallel;
 mod plan;
 mod plan_again;
+mod repair;
 mod routing;
 mod steps;
 #[allow(
@@ -28,4 +29,3 @@ mod steps;
 )]
 mod study;
 mod switching;
-mod turning;

@@ -525,9 +525,9 @@ fn the_same_change_again_gives_the_same_plan() {
 #[test]
 fn what_is_refused() {
     let ring = from_spec("ring:4").unwrap();
-    let said = |asked: &Change<'_>| plan(asked).unwrap_err().to_string();
+    let refusal = |asked: &Change<'_>| plan(asked).unwrap_err().to_string();
     assert_eq!(
-        said(&Change {
+        refusal(&Change {
             algorithm: Algorithm::Rmit,
             ..change(&ring, &ring)
         }),
@@ -535,7 +535,7 @@ fn what_is_refused() {
          rmit is not one of osud, tree-only, omit"
     );
     assert_eq!(
-        said(&Change {
+        refusal(&Change {
             new_root: Some(SwitchId(7)),
             ..change(&ring, &ring)
         }),
@@ -546,7 +546,7 @@ fn what_is_refused() {
         .map(|at| route(&ring, &[at, (at + 1) % 4, (at + 2) % 4]))
         .collect();
     assert_eq!(
-        said(&Change {
+        refusal(&Change {
             routes: Some(&circle),
             ..change(&ring, &ring)
         }),
@@ -554,7 +554,7 @@ fn what_is_refused() {
     );
     let mut astray = route(&ring, &[0, 1]);
     astray.ports[0] = 9;
-    let refused = said(&Change {
+    let refused = refusal(&Change {
         routes: Some(&[astray]),
         ..change(&ring, &ring)
     });

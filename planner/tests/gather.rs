@@ -79,7 +79,7 @@ fn change_again_and_again(seed: u64) -> Result<usize, TestCaseError> {
     let mut groups = Vec::new();
     let mut hosts = all_live(&network);
     let mut up = network.clone();
-    let mut said: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
+    let mut announced: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
     let mut ever: BTreeMap<(GroupId, u32), Life> = BTreeMap::new();
     let mut before: Option<FabricState> = None;
     let mut acknowledged = 0;
@@ -113,7 +113,7 @@ fn change_again_and_again(seed: u64) -> Result<usize, TestCaseError> {
             let nothing = SwitchState::default();
             for (switch, state) in &state.switches {
                 let named = touched.get(switch).map_or(&[][..], |places| places);
-                let before = said.get(switch).map_or(&nothing, |state| &**state);
+                let before = announced.get(switch).map_or(&nothing, |state| &**state);
                 let mut there = before.clone();
                 difference(state, before, Some(named))
                     .iter()
@@ -130,7 +130,7 @@ fn change_again_and_again(seed: u64) -> Result<usize, TestCaseError> {
         // Nothing has changed: nor does an epoch.
         let again = planner.plan(&up, &network, &groups, &hosts, &ClassDNumbers::default());
         prop_assert_eq!(all_entries(&again), all_entries(&state));
-        said.extend(state.switches.clone());
+        announced.extend(state.switches.clone());
         before = Some(state);
     }
     Ok(acknowledged)

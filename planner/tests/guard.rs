@@ -1,4 +1,4 @@
-//! What the guard lets in: all that any host may send by its plan, in every mixture of old and new
+//! What the guard admits: all that any host may send by its plan, in every mixture of old and new
 //! plans and switches; and in the end nothing else.
 
 use crate::lab;
@@ -213,7 +213,7 @@ fn by_root(random: &mut Random, groups: Vec<Arc<Group>>) -> Vec<Arc<Group>> {
     groups.into_iter().map(with_guard).collect()
 }
 
-/// What hosts may send by a plan is let in while switches and hosts learn of the next one by one, and
+/// What hosts may send by a plan is admitted while switches and hosts learn of the next one by one, and
 /// what the plan gives nobody is refused in the end.
 #[test]
 fn no_host_loses_what_its_plan_has_it_send() {
@@ -296,7 +296,7 @@ fn no_host_loses_what_its_plan_has_it_send() {
     );
     assert!(
         checked > 100_000 && refused > 10_000,
-        "{checked} let in, {refused} refused"
+        "{checked} admitted, {refused} refused"
     );
 }
 
@@ -339,7 +339,7 @@ fn check_refused(
             Kind::Control,
             Kind::Gather,
         ] {
-            // A member that is cut off is let in as one that takes part.
+            // A member that is cut off is admitted as one that takes part.
             let gathers = |group: &Arc<Group>| gathers(group) && group.members.contains(&host.id);
             let is_refused = match kind {
                 Kind::Control => true,
@@ -478,7 +478,7 @@ proptest! {
         let network = network.with_transit(|host| hosts.agents.contains(&host));
         let mut planner = Planner::new(Setting::plain(Algorithm::RrmitMin));
         let mut groups = random_groups(&mut random, &network, 4);
-        let mut said: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
+        let mut announced: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
         let nothing = SwitchState::default();
         for _ in 0..6 {
             groups = change_groups(&mut random, &network, &groups);
@@ -494,20 +494,20 @@ proptest! {
             if let Some(touched) = &found.touched {
                 for (switch, state) in &found.switches {
                     let named = touched.get(switch).map_or(&[][..], |places| places);
-                    let before = said.get(switch).map_or(&nothing, |state| &**state);
+                    let before = announced.get(switch).map_or(&nothing, |state| &**state);
                     let by_name = difference(state, before, Some(named));
                     prop_assert_eq!(by_name, difference(state, before, None));
                 }
             }
             for (switch, state) in &found.switches {
-                let before = said.get(switch).map_or(&nothing, |state| &**state);
+                let before = announced.get(switch).map_or(&nothing, |state| &**state);
                 let mut there = before.clone();
                 for update in difference(state, before, None) {
                     write(&mut there, &update);
                 }
                 prop_assert_eq!(&there, &**state);
             }
-            said.extend(found.switches);
+            announced.extend(found.switches);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The guard of one switch from stage to stage: it lets in what it did and what it is to, until all agents
+//! The guard of one switch from stage to stage: it admits what it did and what it is to, until all agents
 //! follow the new plan.
 
 use crate::lab;

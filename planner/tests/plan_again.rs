@@ -48,7 +48,7 @@ proptest! {
         let mut class_d = ClassDNumbers::default();
         let everyone = all_live(&known);
         let mut hosts = everyone.clone();
-        let mut said: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
+        let mut announced: BTreeMap<SwitchId, Arc<SwitchState>> = BTreeMap::new();
         let nothing = SwitchState::default();
         let mut is_repaired = false;
         for _ in 0..8 {
@@ -91,17 +91,17 @@ proptest! {
             }
             prop_assert_eq!(&found.shortfalls, &anew.shortfalls);
             prop_assert_eq!(&found.parts, &anew.parts);
-            prop_assert!(found.touched.is_some() || said.is_empty());
+            prop_assert!(found.touched.is_some() || announced.is_empty());
             if let Some(touched) = &found.touched {
                 for (switch, state) in &found.switches {
                     let named = touched.get(switch).map_or(&[][..], |places| places);
-                    let before = said.get(switch).map_or(&nothing, |state| &**state);
+                    let before = announced.get(switch).map_or(&nothing, |state| &**state);
                     let whole = sorted(difference(state, before, None));
                     let named = sorted(difference(state, before, Some(named)));
                     prop_assert_eq!(named, whole, "a change was not named");
                 }
             }
-            said.extend(found.switches);
+            announced.extend(found.switches);
         }
     }
 

@@ -13,7 +13,7 @@ from controller_lab.small import make_group
 from wormcast.discovery.hosts import HostRegistry
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.group_registry import GroupRegistry
 from wormcast.store.database import Database
 from wormcast_planner import ClassDNumbers
 
@@ -25,11 +25,11 @@ def ip(text: str) -> ipaddress.IPv4Address:
     return ipaddress.IPv4Address(text)
 
 
-def book(database: Database, mode: str | None = None) -> GroupBook:
+def book(database: Database, mode: str | None = None) -> GroupRegistry:
     hosts = HostRegistry()
     for n in range(4):
         hosts.declare(f"h{n}", (SwitchId(0), PortId(n)), n, 0.0)
-    return GroupBook(database, hosts, mode)
+    return GroupRegistry(database, hosts, mode)
 
 
 def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_links_that_carry_what_hosts_send_are_right() -> None:
     assert check(line(3), ports, hosts) == []
     assert check(line(3), {}, hosts) == []
     assert check(line(3), ports, {}) == []
-    assert Links(line(3), ports, hosts).narrow() == {}
+    assert Links(line(3), ports, hosts).mtu_limited() == {}
 
 
 def test_a_link_that_is_too_narrow_is_named_with_both_values() -> None:
@@ -89,11 +89,11 @@ def test_a_link_that_is_too_narrow_is_named_with_both_values() -> None:
         "link s1 port 1 - s2 port 2: port 1 of switch 1 has an MTU of 1513; "
         "IP multicast packets of host 0 (MTU 1500) need 1514 there",
     ]
-    assert Links(line(3), ports, hosts).narrow() == {
+    assert Links(line(3), ports, hosts).mtu_limited() == {
         (SwitchId(0), PortId(1)): 1499,
         (SwitchId(1), PortId(2)): 1499,
         (SwitchId(2), PortId(0)): 1400,
-    }, "what is wide enough for agents is not narrow"
+    }, "what is wide enough for agents is not limited"
 
 
 def test_hosts_of_different_mtus_are_named() -> None:
@@ -101,7 +101,7 @@ def test_hosts_of_different_mtus_are_named() -> None:
     assert check(line(2), {}, hosts) == [
         "link s0 port 0 - host 0 carries 1500 bytes (MTU not known at s0, 1500 at the host), others 9000"
     ]
-    assert Links(line(2), {}, hosts).narrow() == {(SwitchId(0), PortId(0)): 1500}
+    assert Links(line(2), {}, hosts).mtu_limited() == {(SwitchId(0), PortId(0)): 1500}
 
 
 def test_many_findings_are_counted() -> None:

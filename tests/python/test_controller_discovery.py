@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from wormcast.discovery.direction import SILENCE_MIN_S
 from wormcast.discovery.links import (
-    PROBE_INTERVAL_TOLD_S,
+    PROBE_INTERVAL_REPORTED_S,
     PROBES_PER_S_MAX,
     RESTORE_GRACE_S,
     SWITCH_GRACE_S,
@@ -111,17 +111,17 @@ def test_a_cut_link_is_down_within_a_fifth_of_a_second(offset: float) -> None:
 def test_a_port_that_is_down_takes_its_link_along_at_once() -> None:
     wire = ring()
     for switch in (A, B, C):
-        wire.monitor.tell_ports(switch, [], wire.now)
+        wire.monitor.note_ports(switch, [], wire.now)
     wire.run(3.0)
     wire.sent = 0
     wire.run(10.0)
     assert wire.sent == pytest.approx(6 * 40 + 6 * 10 + 3 * 40, rel=0.1), "who tells is asked less often"
-    wire.monitor.tell_ports(A, [PortId(1)], wire.now)
+    wire.monitor.note_ports(A, [PortId(1)], wire.now)
     wire.monitor.handle_probe(ref(1, 1), ref(0, 1))  # was on its way
     assert wire.monitor.links() == set(CABLES[1:])
     wire.run(3.0)
     assert wire.monitor.links() == set(CABLES[1:])
-    wire.monitor.tell_ports(A, [], wire.now)
+    wire.monitor.note_ports(A, [], wire.now)
     wire.run(1.1)
     assert wire.monitor.links() == set(CABLES)
     wire.cut.add(CABLES[1])
@@ -218,7 +218,7 @@ def test_paused_switches_are_silent_and_their_links_are_not_down(paused: set[Swi
         "echoes alone wait for a silent switch"
     )
     wire.paused.clear()
-    wire.run(2 * PROBE_INTERVAL_TOLD_S)
+    wire.run(2 * PROBE_INTERVAL_REPORTED_S)
     assert not wire.monitor.silent()
     wire.run(3.0)
     assert wire.monitor.links() == set(CABLES)

@@ -254,7 +254,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
                 plan=fail,
                 set_routing=real.set_routing,
                 set_costs=real.set_costs,
-                set_narrow=real.set_narrow,
+                set_mtu_limits=real.set_mtu_limits,
                 set_down=real.set_down,
                 set_guard=real.set_guard,
                 set_switching=real.set_switching,

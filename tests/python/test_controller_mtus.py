@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from controller_lab.small import all_take_part, with_rest
 from wormcast.network.ids import Epoch, PortId, SwitchId
-from wormcast.p4rt.port_states import PortsTold
+from wormcast.p4rt.port_states import AnnouncedPorts
 from wormcast.reconcile.controller import Controller
 
 WIDE, NARROW = 9000, 1500
@@ -21,8 +21,8 @@ def register(controller: Controller, mtus: dict[int, int]) -> None:
 
 
 def tell(controller: Controller, switch: int, mtu: int) -> None:
-    controller.switch_events.ports_told(
-        SwitchId(switch), PortsTold(mtus={PortId(port): mtu for port in range(4)})
+    controller.switch_events.port_states_changed(
+        SwitchId(switch), AnnouncedPorts(mtus={PortId(port): mtu for port in range(4)})
     )
 
 
@@ -53,8 +53,8 @@ def test_groups_that_cross_a_narrow_link_are_told_and_others_are_not() -> None:
         await make_group(client, 2, [0, 1, 2])
         await mtus(client, {1: None, 2: None})
         assert (await client.get("status")).json()["mtu_problems"] == []
-        told = PortsTold(mtus={PortId(0): 9100, PortId(1): 9100, PortId(3): NARROW})
-        controller.switch_events.ports_told(SwitchId(0), told)
+        told = AnnouncedPorts(mtus={PortId(0): 9100, PortId(1): 9100, PortId(3): NARROW})
+        controller.switch_events.port_states_changed(SwitchId(0), told)
         await mtus(client, {1: None, 2: NARROW})
         assert (await client.get("status")).json()["mtu_problems"] == [LINK]
         assert await events(client) == [LINK]
@@ -62,8 +62,8 @@ def test_groups_that_cross_a_narrow_link_are_told_and_others_are_not() -> None:
         await mtus(client, {1: None, 2: None})
         assert (await client.get("status")).json()["mtu_problems"] == []
         # A switch that does not say any more has what it said last.
-        controller.switch_events.ports_told(SwitchId(0), told)
-        controller.switch_events.ports_told(SwitchId(0), None)
+        controller.switch_events.port_states_changed(SwitchId(0), told)
+        controller.switch_events.port_states_changed(SwitchId(0), None)
         await mtus(client, {2: NARROW})
 
     with_rest(test)

@@ -21,7 +21,7 @@ from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile import route_steps
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.switching_book import SwitchingBook
+from wormcast.reconcile.switching_settings import SwitchingSettings
 from wormcast.store.database import Database
 from wormcast_planner import Place
 
@@ -32,9 +32,9 @@ INTERRUPTS = Switching(WORMHOLE, INTERRUPT)
 def test_each_step_is_a_plan_of_its_own_and_kept() -> None:
     database = Database(None)
 
-    def again() -> SwitchingBook:
+    def again() -> SwitchingSettings:
         """By a controller that begins again."""
-        return SwitchingBook(database, find_artifacts())
+        return SwitchingSettings(database, find_artifacts())
 
     book = again()
     assert (book.planned, book.is_settled) == ((PACKET, False), True)
@@ -61,7 +61,7 @@ def test_each_step_is_a_plan_of_its_own_and_kept() -> None:
 
 
 def test_trains_stay_where_multicasts_are_interrupted() -> None:
-    book = SwitchingBook(Database(None), find_artifacts())
+    book = SwitchingSettings(Database(None), find_artifacts())
     book.set(INTERRUPTS)
     assert (book.planned, book.is_settled) == ((INTERRUPTS, False), False)
     assert book.done(INTERRUPTS, False)

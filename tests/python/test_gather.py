@@ -182,13 +182,13 @@ def test_after_a_lost_state_file_epochs_go_on_well_beyond_those_of_agents() -> N
     epochs = GatherEpochs(database, planner, Epoch(1000))
     for epoch, least in ((Epoch(1000), 1000), (Epoch(5000), 5000 + (1 << 16))):
         if epoch > 1000:
-            epochs.outbid(epoch)
+            epochs.supersede(epoch)
         epochs.allow()
         told = plan(planner, [GATHERED]).agents[HostId(0)].groups[0].gathered
         assert told is not None
         assert told[0] == least
     # One that no honest controller can have reached changes nothing.
-    epochs.outbid(Epoch(1 << 40))
+    epochs.supersede(Epoch(1 << 40))
     epochs.allow()
     assert planner.next_gather_epoch < GATHER_EPOCHS_END
 

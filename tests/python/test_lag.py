@@ -15,7 +15,7 @@ from controller_lab.agents import TestAgent, attached
 from controller_lab.running import rest, running, until
 from controller_lab.small import add_fabric, all_take_part
 from wormcast.agentrpc import agent_pb2
-from wormcast.reconcile import lag_book
+from wormcast.reconcile import lag_queries
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.lag_walk import (
     ATTEMPTS_MAX,
@@ -244,7 +244,7 @@ def test_switches_name_who_lags(tmp_path: Path) -> None:
 def test_who_is_silent_is_named_and_what_others_know_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lag_book, "SECONDS_MAX", 1.0)
+    monkeypatch.setattr(lag_queries, "SECONDS_MAX", 1.0)
 
     async def test(client: httpx.AsyncClient, _: Controller, answering: Answering) -> None:
         answering.silent = {1, 2}
@@ -278,8 +278,8 @@ def test_where_hosts_acknowledge_they_are_asked_alone(tmp_path: Path) -> None:
 def test_wrong_questions_are_refused_with_what_would_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lag_book, "SECONDS_MAX", 0.5)
-    monkeypatch.setattr(lag_book, "ORIGINS_S", 0.5)
+    monkeypatch.setattr(lag_queries, "SECONDS_MAX", 0.5)
+    monkeypatch.setattr(lag_queries, "ORIGINS_S", 0.5)
 
     async def test(client: httpx.AsyncClient, controller: Controller, answering: Answering) -> None:
         async def refused(path: str) -> tuple[int, dict[str, Any]]:

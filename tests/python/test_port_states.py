@@ -17,13 +17,13 @@ def say(states: PortStates, name: str, leaf: str, value: int | str) -> None:
 def test_ports_that_are_down_are_told_by_number(status: str) -> None:
     states = PortStates()
     say(states, "eth1", "oper-status", status)
-    assert not states.told().down, "its number is not known yet"
+    assert not states.current().down, "its number is not known yet"
     say(states, "eth1", "ifindex", 7)
     say(states, "eth2", "ifindex", 8)
     say(states, "eth2", "oper-status", "UP")
-    assert states.told().down == {7}
+    assert states.current().down == {7}
     say(states, "eth1", "oper-status", "UP")
-    assert not states.told().down
+    assert not states.current().down
 
 
 @pytest.mark.parametrize("status", ["UNKNOWN", "TESTING", "DORMANT"])
@@ -31,7 +31,7 @@ def test_what_does_not_say_down_is_not_down(status: str) -> None:
     states = PortStates()
     say(states, "eth1", "ifindex", 7)
     say(states, "eth1", "oper-status", status)
-    assert not states.told().down
+    assert not states.current().down
 
 
 def test_what_a_switch_may_say_is_bounded() -> None:
@@ -39,17 +39,17 @@ def test_what_a_switch_may_say_is_bounded() -> None:
     for number in range(PORTS_MAX + 10):
         say(states, f"eth{number}", "oper-status", "DOWN")
         say(states, f"eth{number}", "ifindex", number)
-    assert states.told().down == set(range(PORTS_MAX))
+    assert states.current().down == set(range(PORTS_MAX))
 
 
 def test_mtus_are_told_as_the_kernel_counts_them() -> None:
     states = PortStates()
     say(states, "eth1", "mtu", 1514)
-    assert states.told().mtus == {}, "its number is not known yet"
+    assert states.current().mtus == {}, "its number is not known yet"
     say(states, "eth1", "ifindex", 7)
     say(states, "eth2", "ifindex", 8)
-    assert states.told().mtus == {7: 1500}
+    assert states.current().mtus == {7: 1500}
     say(states, "eth1", "mtu", 9014)
-    assert states.told().mtus == {7: 9000}
+    assert states.current().mtus == {7: 9000}
     say(states, "eth1", "mtu", 0)
-    assert states.told().mtus == {}, "no frame is shorter than its header"
+    assert states.current().mtus == {}, "no frame is shorter than its header"

@@ -23,7 +23,7 @@ from wormcast.reconcile.change_rate import (
 )
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.group_registry import GroupRegistry
 from wormcast.store.database import Database, StoreError, SwitchSpec
 from wormcast_planner import CLASS_D_MODES, GROUP_BROADCAST, GROUP_ID_MAX, HASHED_FIRST, assign_class_d
 
@@ -184,11 +184,11 @@ def test_a_burst_of_changes_does_not_wait_for_a_plan_each_and_one_change_does() 
     with_hosts(test)
 
 
-def book(mode: str) -> GroupBook:
+def book(mode: str) -> GroupRegistry:
     hosts = HostRegistry()
     for host in range(HOSTS):
         hosts.declare(f"h{host}", (SwitchId(0), PortId(host)), host, 0.0)
-    return GroupBook(Database(None), hosts, mode)
+    return GroupRegistry(Database(None), hosts, mode)
 
 
 @pytest.mark.parametrize("mode", CLASS_D_MODES)
@@ -215,17 +215,17 @@ def test_the_book_knows_what_looking_at_every_group_tells(mode: str, seed: int) 
             assert (groups.groups(), groups.class_d) == (before, numbers)
         assert groups.class_d == assign_class_d(mode, groups.groups(), numbers)
         assert groups._index._numbers.keys() == numbers_of(groups)
-        assert GroupBook(groups._database, HostRegistry()).groups() == groups.groups()
+        assert GroupRegistry(groups._database, HostRegistry()).groups() == groups.groups()
 
 
-def numbers_of(groups: GroupBook) -> set[int]:
+def numbers_of(groups: GroupRegistry) -> set[int]:
     """Ids of groups and numbers of their addresses."""
     addresses = {group.class_d for group in groups.groups()} - {None}
     numbers = {int(groups.class_d.number(address)) for address in addresses if address is not None}
     return ({int(group.id) for group in groups.groups()} | numbers) - {GROUP_BROADCAST}
 
 
-def free_id(groups: GroupBook) -> int:
+def free_id(groups: GroupRegistry) -> int:
     used = numbers_of(groups) | {GROUP_BROADCAST}
     last = GROUP_ID_MAX if groups.class_d.mode == "narrow" else HASHED_FIRST - 1
     return next(n for n in range(last + 1) if n not in used)

@@ -17,7 +17,7 @@ from wormcast.discovery.lldp import (
     prove,
 )
 from wormcast.discovery.port_rates import BURST, OVER_AFTER_S, RATE_PER_S, PortRates
-from wormcast.discovery.probe_book import VALID_S, ProbeBook, ProbeRefused
+from wormcast.discovery.probe_registry import VALID_S, ProbeRefused, ProbeRegistry
 from wormcast.network.guard import Guard
 from wormcast.network.ids import CPU_PORT, HostId, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
@@ -90,7 +90,7 @@ class Fabric:
 
 
 def test_a_probe_counts_once_and_in_time() -> None:
-    book = ProbeBook(KEY)
+    book = ProbeRegistry(KEY)
     first, second = (decode(book.send(ref(0, 1), 0.0), KEY) for _ in range(2))
     assert isinstance(first, Probe)
     assert isinstance(second, Probe)
@@ -233,7 +233,7 @@ def test_a_host_moves_at_once_when_its_agent_proves_it(guarded: bool) -> None:
 def test_with_the_guard_on_a_host_that_is_down_is_not_moved_either(guarded: bool, moves: bool) -> None:
     fabric = Fabric(guarded)
     fabric.now = 100.0
-    fabric.monitor.tell_ports(SwitchId(1), {PortId(1)}, fabric.now)
+    fabric.monitor.note_ports(SwitchId(1), {PortId(1)}, fabric.now)
     fabric.announce("h3", ref(0, 2), proved=False)
     assert (fabric.place("h3") == ref(0, 2)) is moves
 
@@ -246,7 +246,7 @@ def test_with_the_guard_on_a_host_without_a_secret_moves_when_its_port_is_down()
     moved = encode_announcement(Announcement("old", OTHER_MAC, 4))
     fabric.packets.receive(ref(1, 2), moved, 100.0)
     assert fabric.place("old") == ref(0, 2)
-    fabric.monitor.tell_ports(SwitchId(0), {PortId(2)}, 100.0)
+    fabric.monitor.note_ports(SwitchId(0), {PortId(2)}, 100.0)
     fabric.packets.receive(ref(1, 2), moved, 100.0)
     assert fabric.place("old") == ref(1, 2)
 

@@ -12,7 +12,7 @@ from wormcast.agentrpc import agent_pb2
 from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.network.topology import Link
-from wormcast.p4rt.port_states import PortsTold
+from wormcast.p4rt.port_states import AnnouncedPorts
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
@@ -43,7 +43,7 @@ def make_ring(controller: Controller) -> None:
     for n in range(COUNT):
         controller.put_switches([SwitchSpec(SwitchId(n), f"127.0.0.1:{40000 + n}", 0, 8)])
         take_for_up(controller, SwitchId(n))
-        controller.switch_events.ports_told(SwitchId(n), PortsTold())
+        controller.switch_events.port_states_changed(SwitchId(n), AnnouncedPorts())
     for link in links():
         controller.monitor.restore_link(link)
 
@@ -83,13 +83,13 @@ def test_a_link_that_comes_back_early_waits_for_older_worms(tmp_path: Path) -> N
                     await asyncio.sleep(0.1)
 
             cut.add(LOST)
-            controller.switch_events.ports_told(SwitchId(1), PortsTold(frozenset([PortId(7)])))
+            controller.switch_events.port_states_changed(SwitchId(1), AnnouncedPorts(frozenset([PortId(7)])))
             await until(lambda: route(agents[1], 2) == [6, 6, 6, 6, 0])
             change = controller.agent_plans.steps.change
             assert change is not None
             assert (change.method, change.steps) == ("repaired-order", 1)
 
-            controller.switch_events.ports_told(SwitchId(1), PortsTold())
+            controller.switch_events.port_states_changed(SwitchId(1), AnnouncedPorts())
             plans = controller.planning.figures.plans
             cut.clear()
             await until(lambda: controller.planning.figures.plans > plans)

@@ -9,7 +9,7 @@ from typing import Any
 import wormcast_planner as native
 
 LOST_SHOWN_MAX = 10
-"""Lost packets that are told to people; the file has more."""
+"""Lost packets that are shown to people; the file has more."""
 LIDS_READ_AT_ONCE = 64
 """A block of a switch's table, as infiniband-diags reads it; if the last LID begins a block, it is not read."""
 

@@ -434,7 +434,7 @@ class Late(Answer):
 
     seconds: float
     controller_ms: Annotated[int, Field(description="of the controller's own work")]
-    agents: Annotated[int, Field(description="how many agents told theirs")]
+    agents: Annotated[int, Field(description="how many agents reported theirs")]
     agents_ms: int
 
 
@@ -478,7 +478,7 @@ class Event(BaseModel):
     """Something that happened; further fields are those of its kind.
 
     A change of routes tells `change_planned` (`steps`, `method`, `routes`: pairs of hosts concerned, `stopped`: pairs that
-    stop for the first step), `change_step` (agents are being told of a step), `agent_slow` (one has not confirmed it),
+    stop for the first step), `change_step` (agents are being sent a step), `agent_slow` (one has not confirmed it),
     `agent_left_behind` (the step goes on without it), `agent_caught_up`, `change_drained` (worms of the step before have
     left, `after_ms` since it began) and `change_done`, unless another change replaces it.
 

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from wormcast.api.failures import describe
 
 CONNECTIONS_MAX = 256
-"""One more closes the one that has waited longest for a request; when none waits, it is told to come again."""
+"""One more closes the one that has waited longest for a request; when none waits, it is asked to come again."""
 HEAD_SECONDS_MAX = 20.0
 """From the connection, or the answer before, until the head of a request has come."""
 BODY_SECONDS_MAX = 60.0

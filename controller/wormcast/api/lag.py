@@ -10,7 +10,7 @@ from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.lag_book import REVISION_LAG
+from wormcast.reconcile.lag_queries import REVISION_LAG
 from wormcast.reconcile.lag_walk import Branch, Entry, find_branches
 
 

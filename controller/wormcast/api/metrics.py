@@ -235,7 +235,7 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
     page.add(
         "agent_plan_changes_sent_total",
         "counter",
-        "of these, told by what is other than before",
+        "of these, sent as changes",
         [({}, controller.directory.changes_sent)],
     )
     page.add(

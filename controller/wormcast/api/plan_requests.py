@@ -154,8 +154,8 @@ def sequencer(controller: Controller, group: Group) -> HostId | None:
     """Of an ordered group: who says in which order its messages are read. None while nobody takes part."""
     planned = (controller.planning.planned(member, group.id) for member in group.members)
     chosen = (None if one is None else one.sequencer for one in planned)
-    reigning = max((one for one in chosen if one is not None), key=lambda one: one[1], default=None)
-    return None if reigning is None else HostId(reigning[0])
+    current = max((one for one in chosen if one is not None), key=lambda one: one[1], default=None)
+    return None if current is None else HostId(current[0])
 
 
 def group_request(

@@ -186,11 +186,11 @@ def _mtu(controller: Controller, group: Group) -> int | None:
 def _show_gathered(controller: Controller, group: Group) -> dict[str, Any]:
     """For which origins switches gather ACKs; for which they do not, and why."""
     planned = (controller.planning.planned(member, group.id) for member in group.members)
-    told = next((one.gathered for one in planned if one is not None and one.gathered is not None), None)
+    gathered = next((one.gathered for one in planned if one is not None and one.gathered is not None), None)
     by_hosts = controller.planning.state.by_hosts_of(group.id)
     return {
-        "epoch": None if told is None else told[0],
-        "origins": [] if told is None else [host for host, _ in told[1]],
+        "epoch": None if gathered is None else gathered[0],
+        "origins": [] if gathered is None else [host for host, _ in gathered[1]],
         "by_hosts": [{"host": host, "reason": reason} for host, reason in by_hosts.items()],
     }
 

@@ -154,8 +154,8 @@ def plan_group(
         request["scheme"] = scheme or SCHEME_DEFAULT
     known_schemes = [AUTO_SCHEME, *routing.schemes()]
     if (named := request["scheme"]) not in (*known_schemes, SEPARATE):
-        said = f'"{named}"' if isinstance(named, str) else json.dumps(named)
-        text = f"there is no scheme {said}; choices are {', '.join(known_schemes)}"
+        shown = f'"{named}"' if isinstance(named, str) else json.dumps(named)
+        text = f"there is no scheme {shown}; choices are {', '.join(known_schemes)}"
         raise Refusal(text, value=named, choices=known_schemes)
     if given:
         known = request.get("parameters") or {}

@@ -1,4 +1,4 @@
-"""`wormcast guard`: what the switches let in."""
+"""`wormcast guard`: what the switches admit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wormcast.network.guard import LEADS_TO
 
 @click.group(cls=Commands)
 def guard() -> None:
-    """Show or set what the switches let in from hosts."""
+    """Show or set what the switches admit from hosts."""
 
 
 @guard.command()
@@ -49,7 +49,7 @@ def set_guard(
 ) -> None:
     """Turn the guard on or off, close and open groups. It is kept across restarts of the controller.
 
-    With the guard on, switches let in from each port only what the plan has its host send. What else comes is
+    With the guard on, switches admit from each port only what the plan has its host send. What else comes is
     dropped and counted by reason.
     """
     client = Client(api)
@@ -104,9 +104,9 @@ def set_port(port: tuple[int, int], leads_to: str, api: str, as_json: bool) -> N
         click.echo(f"port {port[1]} of switch {port[0]} leads to {_leads_to(value['leads_to'])}")
 
 
-def _leads_to(told: str | None) -> str:
+def _leads_to(configured: str | None) -> str:
     """In words."""
-    return "what is found there" if told is None else f"a {told}"
+    return "what is found there" if configured is None else f"a {configured}"
 
 
 def _show(value: dict[str, Any], as_json: bool) -> None:

@@ -27,7 +27,7 @@ _COMMANDS = {
     "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make, convert and draw topologies."),
     "group": _Command("wormcast.cli.group", "group", "Create, list, change, plan and watch groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, declare or limit one."),
-    "guard": _Command("wormcast.cli.guard", "guard", "Show or set what switches let in from hosts."),
+    "guard": _Command("wormcast.cli.guard", "guard", "Show or set what switches admit from hosts."),
     "switching": _Command(
         "wormcast.cli.switching", "switching", "Show or set packet or wormhole mode of the switches."
     ),

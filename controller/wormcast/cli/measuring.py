@@ -278,9 +278,9 @@ def report(fit: dict[str, Any], measured: Sequence[Measured], *, in_force: bool)
             "messages": len(one.seconds),
             "microseconds": round(one.median * 1e6, 1),
             "error": round(one.error, 4),
-            "before_microseconds": round(said["before_ns"] / 1e3, 1),
-            "after_microseconds": round(said["after_ns"] / 1e3, 1),
+            "before_microseconds": round(estimate["before_ns"] / 1e3, 1),
+            "after_microseconds": round(estimate["after_ns"] / 1e3, 1),
         }
-        for one, said in zip(measured, fit["estimates"], strict=True)
+        for one, estimate in zip(measured, fit["estimates"], strict=True)
     ]
     return {"in_force": in_force, "costs": fit["costs"], "found": fit["found"], "measured": rows}

@@ -38,7 +38,7 @@ __all__ = ["FileSettings", "receive_files"]
 _RETRY_S = 0.2
 """Between two looks for an agent that is gone."""
 _NOT_YET = ("no_plan", "unknown_group")
-"""What an agent that has just started answers until the controller has told it its groups."""
+"""What an agent that has just started answers until the controller has sent it its groups."""
 
 
 class _NothingCameError(Exception):
@@ -114,9 +114,9 @@ def _open(
 def _open_again(
     group: int | str, origin: int | None, timeout_s: float | None, socket: Path | None, line: ProgressLine
 ) -> tuple[Agent, Receiver]:
-    """When the agent is there again, and knows the group. What is waited for is said."""
+    """When the agent is there again, and knows the group. What is waited for is shown."""
     over = None if timeout_s is None else time.monotonic() + timeout_s
-    said = ""
+    shown = ""
     while True:
         try:
             opened = _open(group, origin, timeout_s, socket)
@@ -128,9 +128,9 @@ def _open_again(
             if error.code not in _NOT_YET:
                 raise
             why = str(error)
-        if why != said:
+        if why != shown:
             line.note("agent-gone", f"waiting for the agent: {why}")
-            said = why
+            shown = why
         if over is not None and over <= time.monotonic():
             raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
         time.sleep(_RETRY_S)

@@ -33,7 +33,7 @@ from wormcast.exits import Exit
 _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""
 _LOOK_S = 1.0
-"""Between two looks whether any member is left: most failures are told at once."""
+"""Between two looks whether any member is left: most failures are reported at once."""
 _GATHER_S = 0.25
 """Hosts without receiver that are found within this time are named together."""
 

@@ -125,7 +125,7 @@ async def _read_all(
     except TimeoutError:
         text = f"the switches did not answer within {READ_SECONDS_MAX:g} s"
         raise Refusal(text, code="unavailable", exit_code=Exit.UNAVAILABLE) from None
-    # Of several that fail always the same one is told.
+    # Of several that fail always the same one is reported.
     read_by_name: dict[str, SwitchEntities] = {}
     for number, entities in zip(numbers, found, strict=True):
         if isinstance(entities, BaseException):

@@ -113,13 +113,13 @@ def trace(
 def _await(client: Client, found: Json, timeout: float) -> Json:
     """The trace when all has come, or its time is over; says on standard error what it waits for."""
     began = time.monotonic()
-    told = began
+    reported_at = began
     while not found["complete"] and not found["ended"]:
         time.sleep(POLL_S)
         found = client.get(f"/trace/{found['trace']}")
-        if time.monotonic() - told >= PROGRESS_S and not found["complete"]:
-            told = time.monotonic()
-            waited = f"{told - began:.0f} of {timeout:g} s"
+        if time.monotonic() - reported_at >= PROGRESS_S and not found["complete"]:
+            reported_at = time.monotonic()
+            waited = f"{reported_at - began:.0f} of {timeout:g} s"
             click.echo(f"no answer yet from {_awaited(found)}; waiting, {waited}", err=True)
     return found
 

@@ -136,7 +136,7 @@ async def read_channels(places: Places, topology: Json, over_thrift: bool) -> li
     except TimeoutError:
         text = f"the switches did not answer within {READ_SECONDS_MAX:g} s"
         raise Refusal(text, code="unavailable", exit_code=Exit.UNAVAILABLE) from None
-    # Of several that fail always the same one is told.
+    # Of several that fail always the same one is reported.
     for one in found:
         if isinstance(one, BaseException):
             raise one

@@ -326,7 +326,7 @@ class IncomingMessage:
     def extend(self) -> None:
         """This program is still at work on it: the agent's time for confirm() begins anew."""
         with contextlib.suppress(RefusedError):
-            # Agents before this one know no such request, and a message that was lost is told of otherwise.
+            # Agents before this one know no such request, and a message that was lost is reported otherwise.
             self.connection.ask({"op": "extend", "handle": self.handle})
 
     def _settle(self, request: Json) -> None:

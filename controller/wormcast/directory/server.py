@@ -76,7 +76,7 @@ class DirectoryError(Exception):
 
 
 class AgentWatcher(Protocol):
-    """Who decides about agents and is told what they say."""
+    """Who decides about agents and is notified of what they report."""
 
     def agent_registered(
         self,
@@ -116,7 +116,7 @@ class AgentWatcher(Protocol):
 
 
 class TraceWatcher(Protocol):
-    """Who is told of traces. Both methods raise `BadMessage`."""
+    """Who is notified of traces. Both methods raise `BadMessage`."""
 
     def trace_sent(self, host: HostId, sent: Any) -> None:
         """A `TraceSent` of an agent."""
@@ -126,12 +126,12 @@ class TraceWatcher(Protocol):
 
 
 class LagWatcher(Protocol):
-    """Who is told who lags."""
+    """Who is notified of who lags."""
 
-    def lag_told(self, host: HostId, told: Any) -> None:
+    def lag_answered(self, host: HostId, answer: Any) -> None:
         """A `LagTold` of an agent. Raises `BadMessage`."""
 
-    def branch_told(self, host: HostId, told: Any) -> None:
+    def branch_answered(self, host: HostId, answer: Any) -> None:
         """A `BranchTold` of an agent."""
 
 
@@ -146,7 +146,7 @@ class _Stream:
         self.sent: IssuedPlan | None = None
         """The last that was sent."""
         self.changes_from: Epoch | None = None
-        """The first of those that were told by what is other than before, since the last that was sent whole."""
+        """The first of those that were sent as changes, since the last that was sent whole."""
         self.whole_next = True
         """The agent may lack what was sent: the next plan is sent whole."""
         self.asked: deque[bytes] = deque(maxlen=ASKED_WAITING_MAX)
@@ -161,7 +161,7 @@ class _Stream:
 
     def lacks_base(self, epoch: Epoch, refused: Mapping[int, str]) -> bool:
         """The agent did not take a plan, or not all groups of it. Whether it may lack the one before, because the plan
-        was told by what is other; then it gets the whole one.
+        was sent as a change; then it gets the whole one.
         """
         self.whole_next = True
         if refused or self.sent is None or self.changes_from is None:
@@ -178,7 +178,7 @@ class _Stream:
 class AgentDirectory:
     """Serves `AgentDirectory` of agent.proto.
 
-    The first plan on a stream is whole, later ones are told by what is other than before.
+    The first plan on a stream is whole, later ones as changes.
     """
 
     def __init__(self, watcher: AgentWatcher) -> None:
@@ -193,7 +193,7 @@ class AgentDirectory:
         self._last_refusal = ""
         self.plans_sent = 0
         self.changes_sent = 0
-        """Of these, those that were told by what is other than before."""
+        """Of these, those that were sent as changes."""
         self.bad_messages = 0
         """Messages that no agent sends; each ended its stream."""
         self.plans_too_long = 0
@@ -244,18 +244,18 @@ class AgentDirectory:
             await self._server.stop(STOP_GRACE_S)
 
     def publish(self, plans: dict[HostId, IssuedPlan]) -> None:
-        """Makes these plans those in force; attached agents are told at once, others when they attach.
+        """Makes these plans those in force; attached agents get them at once, others when they attach.
 
-        Other agents keep theirs, and one that has been told the same before is not told again.
+        Other agents keep theirs, and one that has got the same before does not get it again.
         """
-        for host, told in plans.items():
+        for host, plan in plans.items():
             before = self._plans.get(host)
-            if before is told or before == told:
+            if before is plan or before == plan:
                 continue
-            self._plans[host] = told
+            self._plans[host] = plan
             stream = self._streams.get(host)
             if stream is not None:
-                stream.offer(told)
+                stream.offer(plan)
 
     def withdraw(self, kept: Container[HostId]) -> None:
         """Forgets the plans of all hosts but these; attached agents keep what they have."""
@@ -359,27 +359,27 @@ class AgentDirectory:
                     yield encode_refused(stream.ending)
                 return
             if stream.plan is not None:
-                told, stream.plan = stream.plan, None
-                message = self._encode(stream, told)
+                plan, stream.plan = stream.plan, None
+                message = self._encode(stream, plan)
                 if len(message) > PLAN_BYTES_MAX:
                     self._note_too_long(stream, len(message))
                     continue
-                stream.sent = told
+                stream.sent = plan
                 self.plans_sent += 1
                 yield message
             while stream.asked:
                 yield stream.asked.popleft()
 
-    def _encode(self, stream: _Stream, told: IssuedPlan) -> bytes:
+    def _encode(self, stream: _Stream, plan: IssuedPlan) -> bytes:
         """A plan, by what is other than in the last that the stream brought, if it brought one."""
         change = None
         if stream.sent is not None and not stream.whole_next:
-            change = told.encode_change(stream.sent)
+            change = plan.encode_change(stream.sent)
         stream.whole_next = False
         if change is None:
             stream.changes_from = None
-            return told.encode()
-        stream.changes_from = stream.changes_from or told.epoch
+            return plan.encode()
+        stream.changes_from = stream.changes_from or plan.epoch
         self.changes_sent += 1
         return change
 
@@ -441,9 +441,9 @@ class AgentDirectory:
             case "probe_seen" if self.traces is not None:
                 self.traces.probe_seen(host, message.probe_seen)
             case "lag_told" if self.lags is not None:
-                self.lags.lag_told(host, message.lag_told)
+                self.lags.lag_answered(host, message.lag_told)
             case "branch_told" if self.lags is not None:
-                self.lags.branch_told(host, message.branch_told)
+                self.lags.branch_answered(host, message.branch_told)
             case "register":
                 raise BadMessage("a second Register")
             case _:

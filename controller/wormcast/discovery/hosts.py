@@ -304,7 +304,7 @@ class HostRegistry:
                 record.away_since = utc - (now - away_at)
 
     def away(self, now: float, utc: float) -> dict[HostId, str]:
-        """What is said of agents that are gone, where it is known since when."""
+        """Why agents are gone, where it is known since when."""
         self.note_away(now, utc)
         return {
             r.id: f"away since {datetime.fromtimestamp(r.away_since, UTC):%Y-%m-%d %H:%M:%S} UTC"

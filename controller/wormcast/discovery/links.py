@@ -1,4 +1,4 @@
-"""Which switches are there and which links join them, told from probes and by switches. Pure; time is an argument.
+"""Which switches are there and which links join them, known from probes and reports of switches. Pure; time is an argument.
 
 A probe leaves a switch port every `PROBE_INTERVAL_S`; where it comes in is the
 other end of that direction. A link is up when both directions have been heard,
@@ -24,7 +24,7 @@ from wormcast.network.topology import Link, PortRef
 
 PROBE_INTERVAL_S = 0.05
 """Between probes on a port that leads to a switch."""
-PROBE_INTERVAL_TOLD_S = 0.25
+PROBE_INTERVAL_REPORTED_S = 0.25
 """The same where both switches say which of their ports are down."""
 PROBES_PER_S_MAX = 800
 """Probes and echoes a second in all; where more would be due, all intervals and the limit of silence grow alike."""
@@ -76,11 +76,11 @@ class LinkMonitor:
     def __init__(
         self,
         probe_interval_s: float = PROBE_INTERVAL_S,
-        told_interval_s: float = PROBE_INTERVAL_TOLD_S,
+        reported_interval_s: float = PROBE_INTERVAL_REPORTED_S,
         idle_interval_s: float = PROBE_IDLE_INTERVAL_S,
     ) -> None:
         self._probe_interval_s = probe_interval_s
-        self._told_interval_s = told_interval_s
+        self._reported_interval_s = reported_interval_s
         self._idle_interval_s = idle_interval_s
         self._switches: dict[SwitchId, _SwitchRecord] = {}
         self._directions: dict[PortRef, Direction] = {}
@@ -186,11 +186,11 @@ class LinkMonitor:
         if known is not None and known.far == received:
             known.hear()
             return
-        if self._is_told_down(sent) or self._is_told_down(received):
+        if self._is_reported_down(sent) or self._is_reported_down(received):
             return  # it was on its way when the port went down
         self._hear(sent, received)
 
-    def tell_ports(self, switch: SwitchId, down: Collection[PortId] | None, now: float) -> None:
+    def note_ports(self, switch: SwitchId, down: Collection[PortId] | None, now: float) -> None:
         """The switch says which of its ports are down; None: it does not say any more."""
         record = self._switches.get(switch)
         if record is None:
@@ -263,12 +263,12 @@ class LinkMonitor:
             record.echo_at = min(record.echo_at, at)
 
     def _interval_s(self, sender: _SwitchRecord, direction: Direction) -> float:
-        told = sender.tells_ports and self._switches[direction.far[0]].tells_ports
-        return self._told_interval_s if told else self._probe_interval_s
+        reported = sender.tells_ports and self._switches[direction.far[0]].tells_ports
+        return self._reported_interval_s if reported else self._probe_interval_s
 
     def _echo_interval_s(self, record: _SwitchRecord) -> float:
         seldom = record.tells_ports or record.silent
-        return self._told_interval_s if seldom else self._probe_interval_s
+        return self._reported_interval_s if seldom else self._probe_interval_s
 
     def _stretch(self) -> float:
         """By how much intervals are longer than they are in a small fabric."""
@@ -283,8 +283,8 @@ class LinkMonitor:
     def _is_down(self, sender: _SwitchRecord, direction: Direction, now: float) -> bool:
         far = self._switches[direction.far[0]]
         sure_until = min(sender.forwarded_at, far.forwarded_at)
-        told_by_echo = max(sender.forwarded_at, far.forwarded_at) < float("inf")
-        silence_s = SILENCE_MIN_S if told_by_echo else SILENCE_WITHOUT_ECHO_S
+        known_by_echo = max(sender.forwarded_at, far.forwarded_at) < float("inf")
+        silence_s = SILENCE_MIN_S if known_by_echo else SILENCE_WITHOUT_ECHO_S
         return far.connected and direction.is_down(sure_until, silence_s, now)
 
     def poll_timeout(self) -> float | None:
@@ -322,7 +322,7 @@ class LinkMonitor:
     def ends_down(self) -> frozenset[PortRef]:
         """Both ends of the known links of which a switch says that its port is down: they carry nothing."""
         away = self.known_links() - self.links()
-        down = (link for link in away if any(self._is_told_down(end) for end in link.ends()))
+        down = (link for link in away if any(self._is_reported_down(end) for end in link.ends()))
         return frozenset(end for link in down for end in link.ends())
 
     def ports_down(self, switch: SwitchId) -> list[PortId] | None:
@@ -344,7 +344,7 @@ class LinkMonitor:
         """Whether probes came in at this port lately."""
         return ref in self._arrivals or ref in self._directions
 
-    def _is_told_down(self, ref: PortRef) -> bool:
+    def _is_reported_down(self, ref: PortRef) -> bool:
         return ref[1] in self._switches[ref[0]].ports_down
 
     def _knows(self, ref: PortRef) -> bool:

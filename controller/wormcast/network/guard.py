@@ -1,4 +1,4 @@
-"""What the guard of the switches lets in, as the operator wants it."""
+"""What the guard of the switches admits, as the operator wants it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Guard:
     rates: Mapping[HostId, int] = field(default_factory=dict)
     """Bits a second that a host may send at most."""
     ports: Mapping[PortRef, str] = field(default_factory=dict)
-    """What ports lead to, where the operator said so: one of `LEADS_TO`. It holds with the guard off too."""
+    """What ports lead to, where the operator configured it: one of `LEADS_TO`. It holds with the guard off too."""
 
     def rates_bytes(self) -> dict[HostId, int]:
         """The same in bytes."""
@@ -52,8 +52,10 @@ class Guard:
             if not isinstance(bps, int) or not RATE_MIN_BPS <= bps <= RATE_MAX_BPS:
                 raise ValueError(f"the rate of host {host} is {bps!r}; possible: {RATE_BOUND}")
         # Files of versions before have none.
-        told = value.get("ports", ())
-        ports = {(SwitchId(port["switch"]), PortId(port["port"])): str(port["leads_to"]) for port in told}
+        ports_given = value.get("ports", ())
+        ports = {
+            (SwitchId(port["switch"]), PortId(port["port"])): str(port["leads_to"]) for port in ports_given
+        }
         for (switch, port), to in ports.items():
             if to not in LEADS_TO:
                 raise ValueError(

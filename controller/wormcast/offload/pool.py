@@ -15,7 +15,7 @@ from wormcast.reconcile.errors import RequestError
 WORKERS_MAX = 2
 """Jobs at a time."""
 WAITING_MAX = 6
-"""Requests besides, that bring their input or wait for a worker; further ones are told to come again."""
+"""Requests besides, that bring their input or wait for a worker; further ones are asked to come again."""
 JOB_SECONDS_MAX = 60.0
 """A job that takes longer is ended, and so is the wait for a worker."""
 ANSWER_BYTES_MAX = 256 << 20

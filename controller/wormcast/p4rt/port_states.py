@@ -28,7 +28,7 @@ LEAVES = ("ifindex", "oper-status", "mtu")
 
 
 @dataclass(frozen=True)
-class PortsTold:
+class AnnouncedPorts:
     """Ports of a switch, as it says itself."""
 
     down: frozenset[PortId] = frozenset()
@@ -38,11 +38,11 @@ class PortsTold:
 
 
 class PortStates:
-    """What a switch has said of its interfaces."""
+    """What a switch has announced of its interfaces."""
 
     def __init__(self) -> None:
         self._ports: dict[str, PortId | None] = {}
-        """Numbers of the interfaces, None until they are told."""
+        """Numbers of the interfaces, None until they are announced."""
         self._down: set[str] = set()
         self._mtus: dict[str, int] = {}
 
@@ -64,16 +64,16 @@ class PortStates:
             if isinstance(value, int) and value > ETHERNET_BYTES:
                 self._mtus[name] = value - ETHERNET_BYTES
 
-    def told(self) -> PortsTold:
+    def current(self) -> AnnouncedPorts:
         """What is known of ports whose number is."""
         ports = {name: port for name, port in self._ports.items() if port is not None}
-        return PortsTold(
+        return AnnouncedPorts(
             frozenset(ports[name] for name in self._down if name in ports),
             {ports[name]: mtu for name, mtu in sorted(self._mtus.items()) if name in ports},
         )
 
 
-async def follow_ports(address: str, device_id: int) -> AsyncIterator[PortsTold]:
+async def follow_ports(address: str, device_id: int) -> AsyncIterator[AnnouncedPorts]:
     """What a switch says of its ports: of all of them at first, and again after each change. Ends where the switch
     does not say, or no more."""
     states = PortStates()
@@ -85,10 +85,10 @@ async def follow_ports(address: str, device_id: int) -> AsyncIterator[PortsTold]
             try:
                 async for update in subscription.synchronize():
                     states.take(update)
-                yield (told := states.told())
+                yield (last := states.current())
                 async for update in subscription.updates():
                     states.take(update)
-                    if (now := states.told()) != told:
-                        yield (told := now)
+                    if (now := states.current()) != last:
+                        yield (last := now)
             finally:
                 subscription.cancel()

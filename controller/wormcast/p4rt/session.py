@@ -28,7 +28,7 @@ from wormcast.p4rt.channels import allow_unix_sockets
 from wormcast.p4rt.convert import METER_PUNTS, encode_update
 from wormcast.p4rt.device_ports import MAP_TABLES, DevicePorts, MapEntries, map_updates
 from wormcast.p4rt.eviction import evict_foreign_groups
-from wormcast.p4rt.port_states import PortsTold, follow_ports
+from wormcast.p4rt.port_states import AnnouncedPorts, follow_ports
 from wormcast.p4rt.state_reader import StateReader
 from wormcast.p4rt.tables import BATCH_UPDATES_MAX, Refusal, Stage, Strayed, SwitchTables, split_batches
 from wormcast.store.database import SwitchSpec
@@ -68,7 +68,7 @@ EXPECTED_S = 1.0
 
 
 class SwitchWatcher(Protocol):
-    """Who is told what happens at a switch."""
+    """Who is notified of what happens at a switch."""
 
     def switch_connected(self, switch: SwitchId) -> None:
         """The session is primary, the pipeline runs, the state has been read."""
@@ -80,7 +80,7 @@ class SwitchWatcher(Protocol):
         """Another controller is primary: this one neither writes nor hears packets, and waits for its turn."""
 
     def switch_refused(self, switch: SwitchId, reason: str, group: int | None) -> None:
-        """A write failed, of that group number if it is known; told once, tried again."""
+        """A write failed, of that group number if it is known; reported once, tried again."""
 
     def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
         """A part of its tables is not as it was written: it is to be written again."""
@@ -91,7 +91,7 @@ class SwitchWatcher(Protocol):
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
         """An LLDP frame came in."""
 
-    def ports_told(self, switch: SwitchId, told: PortsTold | None) -> None:
+    def port_states_changed(self, switch: SwitchId, states: AnnouncedPorts | None) -> None:
         """What the switch says of its ports; None: it does not, or no more."""
 
 
@@ -284,12 +284,12 @@ class SwitchSession:
     async def _follow_ports(self) -> None:
         """For as long as there is a session. What is wrong with gNMI costs the news of ports, and nothing else."""
         try:
-            async for told in follow_ports(self.spec.address, self.spec.device_id):
-                self._watcher.ports_told(self.spec.id, told)
+            async for states in follow_ports(self.spec.address, self.spec.device_id):
+                self._watcher.port_states_changed(self.spec.id, states)
         except Exception as error:
             LOG.warning("switch %d: gNMI: %s: %s", self.spec.id, type(error).__name__, error)
         finally:
-            self._watcher.ports_told(self.spec.id, None)
+            self._watcher.port_states_changed(self.spec.id, None)
 
     async def _send_packets(self) -> None:
         while True:
@@ -334,7 +334,7 @@ class SwitchSession:
         return task
 
     async def revoke(self, wanted: SwitchState) -> None:
-        """Takes away what the guard lets in beyond the state, unless something else is desired by now."""
+        """Takes away what the guard admits beyond the state, unless something else is desired by now."""
         async with self._lock:
             if self.connected and self.tables.desired is wanted and self.tables.revocable:
                 await self._write(Stage.REVOKE)
@@ -482,7 +482,7 @@ class SwitchSession:
         try:
             await reader.read(part, found)
         except finsy.P4ClientError:
-            return False  # a session that has ended is told of elsewhere; of the rest its age says so
+            return False  # a session that has ended is reported elsewhere; of the rest its age says so
         strayed = self.tables.read_back(part, found)
         device_ports = self._device_ports()
         if device_ports is not None and part in MAP_TABLES:

@@ -35,7 +35,7 @@ class StateReader:
         device_ports: DevicePorts | None,
         report: Callable[[str], None],
     ) -> None:
-        """`report` is told of what is there and is never ours."""
+        """`report` is notified of what is there and is never ours."""
         self._switch = switch
         self._schema = artifacts.schema
         self._ports = ports

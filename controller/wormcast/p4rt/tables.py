@@ -70,10 +70,10 @@ class SwitchTables:
         self._open: dict[Place, None] | None = None
         """Where the two states may differ; None: anywhere."""
         self._revocable: dict[Place, None] = {}
-        """Where the guard lets in what the plan does not ask for any more."""
+        """Where the guard admits what the plan does not ask for any more."""
 
     def desire(self, state: SwitchState, touched: Iterable[Place] | None) -> None:
-        """Says what the switch must have, and where that differs from what was said last; None: anywhere."""
+        """Says what the switch must have, and where that differs from what was announced last; None: anywhere."""
         if touched is None or self.desired is None:
             self._open = None
         elif self._open is not None:

@@ -14,8 +14,8 @@ from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus
 from wormcast.reconcile.chip_ports import check_agent
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.events import EventLog
-from wormcast.reconcile.group_book import GroupBook
-from wormcast.reconcile.guard_book import GuardBook
+from wormcast.reconcile.group_registry import GroupRegistry
+from wormcast.reconcile.guard_settings import GuardSettings
 from wormcast.reconcile.network_watch import NetworkWatch
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.wanted import Wanted
@@ -36,8 +36,8 @@ class AgentEvents:
         network: NetworkWatch,
         hosts: HostRegistry,
         agents: dict[HostId, AgentStatus],
-        groups: GroupBook,
-        guard: GuardBook,
+        groups: GroupRegistry,
+        guard: GuardSettings,
         packets: PacketIns,
         plans: AgentPlans,
         clock: LivedClock,
@@ -102,7 +102,7 @@ class AgentEvents:
         self._agents[record.id] = AgentStatus(
             epoch, groups_max=groups_max or None, members_max=members_max or None, revision=revision
         )
-        self._plans.outbid(epoch)
+        self._plans.supersede(epoch)
         self._plans.answered(record.id, epoch)
         self._network.notice()
         return record.id
@@ -119,8 +119,8 @@ class AgentEvents:
         if epoch > self._plans.epoch:
             raise BadMessage(f"it answers plan {epoch}; the last is {self._plans.epoch}")
         status = self._agents.setdefault(host, AgentStatus(Epoch(0)))
-        told = self._plans.issued.get(host)
-        plan = told.plan if told is not None and told.epoch == epoch else None
+        issued = self._plans.issued.get(host)
+        plan = issued.plan if issued is not None and issued.epoch == epoch else None
         news = status.take_answer(epoch, error, refused, plan, self._plans.groups)
         if error and news:
             LOG.error("host %d refuses part of plan %d: %s", host, epoch, error)
@@ -172,7 +172,7 @@ class AgentEvents:
 
     def followed_epoch(self, host: HostId) -> Epoch | None:
         """The latest plan that an agent follows; one with nothing new for it counts as followed."""
-        status, told = self._agents.get(host), self._plans.issued.get(host)
+        status, issued = self._agents.get(host), self._plans.issued.get(host)
         if status is None:
             return None
-        return self._plans.epoch if told is not None and told.epoch == status.epoch else status.epoch
+        return self._plans.epoch if issued is not None and issued.epoch == status.epoch else status.epoch

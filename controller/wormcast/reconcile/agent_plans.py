@@ -31,53 +31,53 @@ class AgentPlans:
         self.groups: Mapping[GroupId, Group] = {}
         """Those that the plans are for, as they were asked for."""
         self.steps = RouteSteps(events)
-        self._bid: Epoch | None = None
+        self._later_epoch: Epoch | None = None
         self.epochs_not_kept = 0
 
-    def outbid(self, epoch: Epoch) -> None:
+    def supersede(self, epoch: Epoch) -> None:
         """An agent knows a later epoch, of a state file that is lost: the next plan comes after it."""
         if epoch > self.epoch:
             LOG.warning(
                 "an agent follows epoch %d, ours is %d; continuing after the agent's", epoch, self.epoch
             )
             self.epoch, self._digest, self.groups = epoch, "", {}
-            self._bid = epoch  # not at once: the planner may be planning
+            self._later_epoch = epoch  # not at once: the planner may be planning
             self.issued = {}
             self._wanted.notice()
 
     @property
-    def is_outbid(self) -> bool:
-        """Whether plans that are there may not be told: agents may know their numbers by another meaning."""
-        return self._bid is not None
+    def is_superseded(self) -> bool:
+        """Whether plans that are there may not be sent: agents may know their numbers by another meaning."""
+        return self._later_epoch is not None
 
-    def take_bid(self) -> Epoch | None:
+    def take_later_epoch(self) -> Epoch | None:
         """The epoch that the next plan is to come after; None: it comes after the last one."""
-        bid, self._bid = self._bid, None
-        return bid
+        epoch, self._later_epoch = self._later_epoch, None
+        return epoch
 
     def answered(self, host: HostId, epoch: Epoch) -> None:
         """An agent follows a plan."""
-        told = self.issued.get(host)
-        self.steps.answered(host, epoch, None if told is None else told.epoch)
+        issued = self.issued.get(host)
+        self.steps.answered(host, epoch, None if issued is None else issued.epoch)
 
     def epochs(self, hosts: Collection[HostId]) -> dict[HostId, Epoch]:
         """What these hosts are to follow, as far as they were planned."""
-        return {host: told.epoch for host, told in self.issued.items() if host in hosts}
+        return {host: plan.epoch for host, plan in self.issued.items() if host in hosts}
 
     def begin(self, digest: str) -> bool:
-        """Takes the next epoch for plans of this digest, and keeps it before any agent is told; whether it is new."""
+        """Takes the next epoch for plans of this digest, and keeps it before any agent is sent one; whether it is new."""
         if digest == self._digest:
             return False
         self.epoch, self._digest = self._database.next_epoch(self.epoch), digest
         try:
             self._database.put_agent_plan(self.epoch, digest)
         except StoreError as error:
-            # Agents must get their way around a failure; after a restart `outbid` learns the epoch from them.
+            # Agents must get their way around a failure; after a restart `supersede` learns the epoch from them.
             self.epochs_not_kept += 1
             LOG.error("epoch %d was not written to the state file: %s", self.epoch, error)
         return True
 
     def put(self, plans: Mapping[HostId, AgentPlan], new: Iterable[AgentPlan]) -> None:
         """Makes these what agents are to follow; `new`: those that are other than before."""
-        self.issued = {host: told for host, told in self.issued.items() if host in plans}
+        self.issued = {host: plan for host, plan in self.issued.items() if host in plans}
         self.issued |= {plan.host: IssuedPlan(plan, self.epoch) for plan in new}

@@ -33,7 +33,7 @@ class Capacity:
 
 @dataclass
 class AgentStatus:
-    """What one agent said last."""
+    """What one agent reported last."""
 
     epoch: Epoch
     error: str = ""

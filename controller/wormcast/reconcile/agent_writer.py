@@ -27,7 +27,7 @@ class AgentWriter:
     def issue(self, state: FabricState, live: frozenset[HostId], *, bridge: bool = False) -> None:
         """Makes the plans of this state those that agents are to follow, or those of its bridge, unless agents know
         later ones: then others come. Those whose routes alone are other are sent at once."""
-        if self._agent_plans.is_outbid:
+        if self._agent_plans.is_superseded:
             return
         digest = state.bridge_digest if bridge else state.digest
         if self._agent_plans.begin(digest):

@@ -72,16 +72,16 @@ class BringOut:
         sessions: Mapping[SwitchId, SwitchSession],
         parts: Iterable[Part],
         publish: Callable[[Iterable[HostId]], None],
-        told: Iterable[HostId],
+        hosts: Iterable[HostId],
         waits: Waits,
         between: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`publish` tells agents their plans, those of `told` that have a new one. `between` is waited for when all
+        """`publish` sends agents their plans, those of `hosts` that have a new one. `between` is waited for when all
         parts have finished SHRINK."""
         self._sessions = sessions
         self._parts = list(parts)
         self._publish = publish
-        self._told = frozenset(told)
+        self._hosts = frozenset(hosts)
         self._waits = waits
         self._between = between
 
@@ -112,13 +112,13 @@ class BringOut:
         own.result()
         await asyncio.wait({everywhere}, timeout=OTHERS_WAIT_S)
         await self._finish(part, Stage.GROW)
-        self._publish(self._told & part.hosts)
+        self._publish(self._hosts & part.hosts)
         await self._finish(part, Stage.RETIRE)
 
     async def _tell_others(self, everywhere: asyncio.Future[list[None]]) -> None:
-        """Hosts whose switch is not up are told too: they may find a way."""
+        """Hosts whose switch is not up get theirs too: they may find a way."""
         await asyncio.wait({everywhere}, timeout=OTHERS_WAIT_S)
-        self._publish(self._told.difference(*(part.hosts for part in self._parts)))
+        self._publish(self._hosts.difference(*(part.hosts for part in self._parts)))
 
     async def _finish(self, part: Part, stage: Stage) -> None:
         """Waits until every switch of a part has finished a stage."""

@@ -32,9 +32,9 @@ from wormcast.reconcile.discovered import Discovered
 from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.garbage import collect_at_quiet_times
-from wormcast.reconcile.group_book import GroupBook
-from wormcast.reconcile.guard_book import GuardBook
-from wormcast.reconcile.lag_book import LagBook
+from wormcast.reconcile.group_registry import GroupRegistry
+from wormcast.reconcile.guard_settings import GuardSettings
+from wormcast.reconcile.lag_queries import LagQueries
 from wormcast.reconcile.network_watch import NetworkWatch
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.planning import Planning
@@ -45,8 +45,8 @@ from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
 from wormcast.reconcile.switch_events import SwitchEvents
 from wormcast.reconcile.switch_writer import SwitchWriter
-from wormcast.reconcile.switching_book import SwitchingBook
-from wormcast.reconcile.trace_book import TraceBook
+from wormcast.reconcile.switching_settings import SwitchingSettings
+from wormcast.reconcile.trace_registry import TraceRegistry
 from wormcast.reconcile.view import COSTS_DEFAULT, View
 from wormcast.reconcile.wanted import Wanted
 from wormcast.sockets import SocketAccess
@@ -91,11 +91,11 @@ class Controller:
         self.monitor = LinkMonitor(probe_interval_s)
         self.hosts = HostRegistry(gone_after_s)
         self.discovered = Discovered(self.monitor, self.hosts)
-        self.groups = GroupBook(
+        self.groups = GroupRegistry(
             database, self.hosts, class_d, self._capacity, lambda: self.discovered.grid is not None
         )
-        self.guard = GuardBook(database, self.groups, self.hosts, guard)
-        self.switching = SwitchingBook(database, artifacts, switching)
+        self.guard = GuardSettings(database, self.groups, self.hosts, guard)
+        self.switching = SwitchingSettings(database, artifacts, switching)
 
         # Each knows those above it alone: what is wanted, what looks, what hears, what plans, what writes, what reconciles.
         self.wanted = Wanted()
@@ -124,10 +124,10 @@ class Controller:
             has_device_ports=artifacts.has_device_ports,
         )
         self.directory = AgentDirectory(self.agent_events)
-        self.traces = self.directory.traces = TraceBook(
+        self.traces = self.directory.traces = TraceRegistry(
             self.directory, lambda: self.network.topology().to_json()
         )
-        self.lags = self.directory.lags = LagBook(self.directory)
+        self.lags = self.directory.lags = LagQueries(self.directory)
         self.planning = Planning(database, self.events, self.wanted, self.agent_plans)
         self.planning.set_program(artifacts)
         self.switch_writer = SwitchWriter(self.sessions, self.events)

@@ -14,7 +14,7 @@ from wormcast.network.topology import Grid, Host, Link, PortRef, Switch, Topolog
 
 @dataclass(frozen=True)
 class Network:
-    """What watchers are told about and the state file keeps."""
+    """What watchers are notified of and the state file keeps."""
 
     switches: frozenset[SwitchId]
     silent: frozenset[SwitchId]
@@ -58,7 +58,7 @@ class Discovered:
         return Topology(tuple(Switch(s, n) for s, n in ports.items()), tuple(hosts), tuple(links), self.grid)
 
     def describe(self, now: float, utc: float) -> Network:
-        """What watchers are told about, as it is now; `utc` is the time of day, in seconds since 1970."""
+        """What watchers are notified of, as it is now; `utc` is the time of day, in seconds since 1970."""
         self.hosts.note_away(now, utc)
         return Network(
             frozenset(self.monitor.switches()),

@@ -1,4 +1,4 @@
-"""What is told once, not each time it happens. Pure; time is an argument."""
+"""What is reported once, not each time it happens. Pure; time is an argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Episodes:
         self._last: dict[Hashable, float] = {}
 
     def is_news(self, what: Hashable, now: float) -> bool:
-        """It happens now. Whether that is to be told."""
+        """It happens now. Whether that is to be reported."""
         before = self._last.pop(what, float("-inf"))
         self._last[what] = now
         if len(self._last) > KEYS_MAX:

@@ -10,7 +10,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 
-from wormcast.reconcile.giving_way import GivingWay
+from wormcast.reconcile.yielding import Yielding
 
 INTERVAL_S = 30.0
 """Between collections of all objects."""
@@ -22,7 +22,7 @@ YOUNG_COLLECTIONS_MAX = 1000
 
 async def collect_at_quiet_times(is_quiet: Callable[[], bool], interval_s: float = INTERVAL_S) -> None:
     """Collects for ever; leaves Python's settings as it found them."""
-    before, way = gc.get_threshold(), GivingWay(is_quiet, WAIT_MAX_S)
+    before, way = gc.get_threshold(), Yielding(is_quiet, WAIT_MAX_S)
     gc.set_threshold(before[0], before[1], YOUNG_COLLECTIONS_MAX)
     try:
         while True:

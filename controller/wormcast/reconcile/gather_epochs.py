@@ -43,7 +43,7 @@ class GatherEpochs:
         self._end = end
         self._planner.set_gather_epochs(self._first, end)
 
-    def outbid(self, epoch: Epoch) -> None:
+    def supersede(self, epoch: Epoch) -> None:
         """An agent knows this epoch of plans, of a state file that is lost: all groups take later ones."""
         later = max(epoch + LOST_MOST, self._end)
         if later < GATHER_EPOCHS_END:

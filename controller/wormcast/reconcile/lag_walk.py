@@ -134,7 +134,7 @@ class Walk:
         return due
 
     def take(self, number: int, known: tuple[int, int] | None) -> None:
-        """A switch has answered; what it says may be less than it said before, never more than is true."""
+        """A switch has answered; its answer may be less than the one before, never more than is true."""
         branch = self._open.get(number)
         if branch is None or not branch.attempts:
             return

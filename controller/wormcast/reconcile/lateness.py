@@ -25,7 +25,7 @@ class Lateness:
         self._controller: list[_Delay] = []
         self._agents: dict[HostId, list[_Delay]] = {}
         self._paused_ms: dict[HostId, int] = {}
-        """Of each agent, as it said last."""
+        """Of each agent, as it reported last."""
 
     def note_controller(self, late_s: float, now: float) -> None:
         """The event loop came back so much later than it was to."""

@@ -1,4 +1,4 @@
-"""What frames links carry: where that differs, groups are told, and links are named."""
+"""What frames links carry: where that differs, groups keep to it, and links are named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from wormcast.counters.kernel import read_mtus
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import PortRef, Topology
-from wormcast.p4rt.port_states import PortsTold
+from wormcast.p4rt.port_states import AnnouncedPorts
 from wormcast.reconcile.discovered import Discovered
 from wormcast.reconcile.events import EventLog
 from wormcast.store.database import SwitchSpec
@@ -28,7 +28,7 @@ LOOK_INTERVAL_S = 1.0
 
 
 class MtuWatch:
-    """What was found last; what is new is told once."""
+    """What was found last; what is new is reported once."""
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
@@ -40,18 +40,18 @@ class MtuWatch:
         self._look_at = 0.0
         self.problems: list[str] = []
         """Where links do not carry what hosts send, a sentence each."""
-        self.narrow: Mapping[PortRef, int] = {}
+        self.mtu_limited: Mapping[PortRef, int] = {}
         """Links that carry less than the longest frames of hosts, by both ends: bytes after the Ethernet header."""
 
-    def tell_ports(self, switch: SwitchId, told: PortsTold | None) -> bool:
+    def note_ports(self, switch: SwitchId, states: AnnouncedPorts | None) -> bool:
         """A switch says what MTUs its ports have, None that it does not any more; whether that is news."""
-        if told is None or not told.mtus:
+        if states is None or not states.mtus:
             self._tell.discard(switch)
             return False
         self._tell.add(switch)
         before = self._ports.get(switch)
-        self._ports[switch] = dict(told.mtus)
-        return before != told.mtus
+        self._ports[switch] = dict(states.mtus)
+        return before != states.mtus
 
     def is_due(self, now: float) -> bool:
         """Whether what nobody tells of has to be looked at."""
@@ -75,7 +75,7 @@ class MtuWatch:
         up = discovered.topology(now)
         # What is suspected to be away for a moment is planned with.
         known = discovered.known_topology(up, now)
-        self.narrow = Links(known, ports, hosts).narrow()
+        self.mtu_limited = Links(known, ports, hosts).mtu_limited()
         found = Links(up, ports, hosts).problems()
         for problem in found:
             if problem not in self.problems:
@@ -93,7 +93,7 @@ class Links:
     ports: Mapping[PortRef, int]
     hosts: Mapping[HostId, int]
 
-    def narrow(self) -> dict[PortRef, int]:
+    def mtu_limited(self) -> dict[PortRef, int]:
         """What links carry that carry less than the longest frames of hosts, by each end at a switch.
 
         A link carries the lesser of what its two ends do. What hosts' agents send is never longer than their own MTU.
@@ -122,25 +122,25 @@ class Links:
         longest = max(places, key=lambda host: (self.hosts[host], -host))
         most = self.hosts[longest]
         need = most + WORM_BYTES
-        narrow = self.narrow()
+        mtu_limited = self.mtu_limited()
         found, tight = [], []
         for link in sorted(self.topology.links):
             one, other = link.ends()
-            if one in narrow:
+            if one in mtu_limited:
                 found.append(
-                    f"link s{one[0]} port {one[1]} - s{other[0]} port {other[1]} carries {narrow[one]} bytes "
+                    f"link s{one[0]} port {one[1]} - s{other[0]} port {other[1]} carries {mtu_limited[one]} bytes "
                     f"(MTU {self._known(one)} at s{one[0]}, {self._known(other)} at s{other[0]}), others {most}"
                 )
             tight += [
                 f"link s{one[0]} port {one[1]} - s{other[0]} port {other[1]}: port {end[1]} of switch {end[0]} "
                 f"has an MTU of {self.ports[end]}; IP multicast packets of host {longest} (MTU {most}) need {need} there"
                 for end in (one, other)
-                if one not in narrow and self.ports.get(end, need) < need
+                if one not in mtu_limited and self.ports.get(end, need) < need
             ]
         for host, place in sorted(places.items()):
-            if place in narrow:
+            if place in mtu_limited:
                 found.append(
-                    f"link s{place[0]} port {place[1]} - host {host} carries {narrow[place]} bytes "
+                    f"link s{place[0]} port {place[1]} - host {host} carries {mtu_limited[place]} bytes "
                     f"(MTU {self._known(place)} at s{place[0]}, {self.hosts[host]} at the host), others {most}"
                 )
         found += tight

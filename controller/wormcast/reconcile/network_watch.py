@@ -1,4 +1,4 @@
-"""The network as it is found: probes, what hosts and switches say, and time; what has changed is told."""
+"""The network as it is found: probes, what hosts and switches say, and time; watchers are notified of changes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from wormcast.discovery.hosts import HostRecord
 from wormcast.discovery.links import echo_port
 from wormcast.network.ids import CPU_PORT, SwitchId
 from wormcast.network.topology import Link, PortRef, Topology
-from wormcast.p4rt.port_states import PortsTold
+from wormcast.p4rt.port_states import AnnouncedPorts
 from wormcast.p4rt.session import SwitchSession
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
 from wormcast.reconcile.events import EventLog
-from wormcast.reconcile.giving_way import GivingWay
 from wormcast.reconcile.lateness import Lateness
 from wormcast.reconcile.mtu_watch import LOOK_LATER_S, MtuWatch
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.wanted import Wanted
+from wormcast.reconcile.yielding import Yielding
 from wormcast.store.database import Database, StoreError
 
 LOG = logging.getLogger("wormcast.reconcile")
@@ -52,8 +52,8 @@ class _Found:
 
 class NetworkWatch:
     """Looks, says what has changed, and wants a plan for it. What it finds is kept in the state file when that plan is
-    made, and before anybody is told of the plan: so the file never has more than a plan was made for, nor less than
-    what agents were told."""
+    made, and before anybody is sent the plan: so the file never has more than a plan was made for, nor less than
+    what agents were sent."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class NetworkWatch:
     @property
     def mtu_limited(self) -> Mapping[PortRef, int]:
         """Links that carry less than the longest frames of hosts, by both ends: bytes after the Ethernet header."""
-        return self._mtus.narrow
+        return self._mtus.mtu_limited
 
     def mtu_problems(self) -> list[str]:
         """Where links do not carry what hosts send, as it is now, a sentence each."""
@@ -119,10 +119,10 @@ class NetworkWatch:
         """What frames hosts send may have changed."""
         self._mtu_looks.call()
 
-    def tell_ports(self, switch: SwitchId, told: PortsTold | None) -> None:
+    def note_ports(self, switch: SwitchId, states: AnnouncedPorts | None) -> None:
         """A switch says which of its ports are down and what frames they carry; None: it does not any more."""
-        self._monitor.tell_ports(switch, None if told is None else told.down, self._clock.now())
-        if self._mtus.tell_ports(switch, told):
+        self._monitor.note_ports(switch, None if states is None else states.down, self._clock.now())
+        if self._mtus.note_ports(switch, states):
             self._mtu_looks.call()
         self.notice()
 
@@ -183,7 +183,7 @@ class NetworkWatch:
 
     async def run(self, is_quiet: Callable[[], bool]) -> None:
         """Sends probes and looks, for ever; probes wait for a moment while it is not quiet."""
-        look_at, way = 0.0, GivingWay(is_quiet, PROBES_WAIT_S)
+        look_at, way = 0.0, Yielding(is_quiet, PROBES_WAIT_S)
         while True:
             await way.wait()
             now = self._clock.now()

@@ -1,4 +1,4 @@
-"""Frames that switches hand in: which of them are believed, and what is told of those that are not."""
+"""Frames that switches hand in: which of them are believed, and what is reported of those that are not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wormcast.discovery.igmp import IgmpError, IgmpFull, IgmpMembers
 from wormcast.discovery.links import LinkMonitor, echo_port
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode
 from wormcast.discovery.port_rates import RATE_PER_S, PortRates
-from wormcast.discovery.probe_book import ProbeBook, ProbeRefused
+from wormcast.discovery.probe_registry import ProbeRefused, ProbeRegistry
 from wormcast.network.guard import LEADS_TO_HOST, LEADS_TO_LINK, Guard
 from wormcast.network.ids import IPV4_ETHERTYPE
 from wormcast.network.topology import Link, PortRef
@@ -38,7 +38,7 @@ class PacketIns:
         events: EventLog,
     ) -> None:
         """`key` signs probes. `guard`: as the operator asks for it."""
-        self.probes = ProbeBook(key)
+        self.probes = ProbeRegistry(key)
         self.igmp = IgmpMembers()
         self.rates = PortRates()
         self.lldp_rejected: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class PacketIns:
         self._monitor, self._hosts, self._guard = monitor, hosts, guard
         self._events = events
         self.episodes = Episodes()
-        """What was told lately of what is not believed."""
+        """What was reported lately of what is not believed."""
         self._igmp_look_at = float("-inf")
 
     def probe(self, ref: PortRef, now: float) -> bytes:
@@ -124,11 +124,11 @@ class PacketIns:
         """Why two ports are not taken for a link, although a probe has come from one to the other."""
         guard = self._guard()
         for switch, port in (sent, place):
-            told = guard.ports.get((switch, port))
-            if told == LEADS_TO_HOST:
-                return f"port {port} of switch {switch} leads to a host, as the operator said"
+            configured = guard.ports.get((switch, port))
+            if configured == LEADS_TO_HOST:
+                return f"port {port} of switch {switch} leads to a host, as the operator configured"
             record = self._hosts.at((switch, port))
-            if known or told == LEADS_TO_LINK or record is None:
+            if known or configured == LEADS_TO_LINK or record is None:
                 continue
             if guard.on or self._hosts.is_heard(record, now):
                 return (

@@ -67,7 +67,7 @@ class Planning:
         self._order = database.route_order() or ""
         if self._order:
             self._restore_order()
-        self._planner.set_reign(agent_plans.epoch)
+        self._planner.set_sequencer_epoch(agent_plans.epoch)
         self._gather_epochs = GatherEpochs(database, self._planner, agent_plans.epoch)
         self.state = FabricState()
         self.figures = PlanFigures()
@@ -91,7 +91,7 @@ class Planning:
     @property
     def view(self) -> View | None:
         """What the plan in force was made from; None before the first, and when none is in force any more."""
-        return None if self._agent_plans.is_outbid else self._view
+        return None if self._agent_plans.is_superseded else self._view
 
     @property
     def order(self) -> str:
@@ -125,10 +125,10 @@ class Planning:
 
     async def make(self, view: View) -> FabricState:
         """A plan whose numbers are later than all that agents had said when it was begun. It is not in force yet."""
-        if (bid := self._agent_plans.take_bid()) is not None:
+        if (epoch := self._agent_plans.take_later_epoch()) is not None:
             self._view = None
-            self._planner.set_reign(bid)
-            self._gather_epochs.outbid(bid)
+            self._planner.set_sequencer_epoch(epoch)
+            self._gather_epochs.supersede(epoch)
         if any(group.gather for group in view.groups):
             self._gather_epochs.allow()
         began = time.perf_counter()
@@ -141,7 +141,7 @@ class Planning:
         try:
             self._planner.set_routing(**view.routing.to_json())
             self._planner.set_costs(view.costs)
-            self._planner.set_narrow(view.narrow)
+            self._planner.set_mtu_limits(view.mtu_limited)
             self._planner.set_down(view.ends_down)
             self._planner.set_guard(view.guard.on, view.guard.closed, view.guard.rates_bytes())
             mode, scheme = view.switching.mode, view.switching.scheme

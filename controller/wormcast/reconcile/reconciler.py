@@ -110,7 +110,7 @@ class Reconciler:
     async def _plan(self, view: View) -> None:
         async with self._planning.lock:
             try:
-                state = await self._make_beyond_bids(view)
+                state = await self._make_latest(view)
             except Exception as error:
                 self._planning.note_failed(view, error)
                 return
@@ -124,12 +124,12 @@ class Reconciler:
             self._steps.plan(state)
             self._agents.issue(state, self._planning.live(), bridge=state.bridge is not None)
 
-    async def _make_beyond_bids(self, view: View) -> FabricState:
-        """A plan whose numbers are later than all that agents know. One that was outbid meanwhile is not sent: agents
+    async def _make_latest(self, view: View) -> FabricState:
+        """A plan whose numbers are later than all that agents know. One that was superseded meanwhile is not sent: agents
         may know its numbers by another meaning."""
         while True:
             state = await self._planning.make(view)
-            if not self._agent_plans.is_outbid:
+            if not self._agent_plans.is_superseded:
                 return state
             self._switches.desire(state)
 

@@ -117,8 +117,8 @@ class RouteSteps:
             stopped=change.stopped,
         )
 
-    def begin_step(self, told: Mapping[HostId, Epoch], live: Iterable[HostId]) -> None:
-        """Agents are being told of the next step, or again of the one under way: which plan each has to confirm."""
+    def begin_step(self, issued: Mapping[HostId, Epoch], live: Iterable[HostId]) -> None:
+        """Agents are being notified of the next step, or again of the one under way: which plan each has to confirm."""
         if (change := self.change) is None:
             return
         now = self._now()
@@ -133,20 +133,20 @@ class RouteSteps:
             self._add("change_step", change, step=step, steps=change.steps, what=change.what)
         live = frozenset(live)
         self.behind = {host: since for host, since in self.behind.items() if host in live}
-        wanted = {host for host in told if host in live and host not in change.confirmed}
-        change.waiting = {host for host in wanted if not self._is_followed(host, told)}
+        wanted = {host for host in issued if host in live and host not in change.confirmed}
+        change.waiting = {host for host in wanted if not self._is_followed(host, issued)}
         if ready := wanted - change.waiting:
             change.confirmed |= ready
             self._last_old_at = now
         self._check_done()
 
-    def _is_followed(self, host: HostId, told: Mapping[HostId, Epoch]) -> bool:
-        return self._follows.get(host, Epoch(-1)) >= told[host]
+    def _is_followed(self, host: HostId, issued: Mapping[HostId, Epoch]) -> bool:
+        return self._follows.get(host, Epoch(-1)) >= issued[host]
 
-    def answered(self, host: HostId, epoch: Epoch, told: Epoch | None) -> None:
-        """An agent follows a plan; `told` is the one it was told last, if any."""
+    def answered(self, host: HostId, epoch: Epoch, issued: Epoch | None) -> None:
+        """An agent follows a plan; `issued` is the one it was sent last, if any."""
         self._follows[host] = epoch
-        if told is None or epoch < told:
+        if issued is None or epoch < issued:
             return
         if self.behind.pop(host, None) is not None:
             self._events.add("agent_caught_up", time.time(), host=host, epoch=epoch)
@@ -195,12 +195,12 @@ class RouteSteps:
             await asyncio.sleep(left_s)
 
     async def followed(
-        self, told: Mapping[HostId, Epoch], crossed_max: int, since: float | None = None
+        self, issued: Mapping[HostId, Epoch], crossed_max: int, since: float | None = None
     ) -> None:
-        """Waits until these agents follow what they were told, or would be left behind, and until worms that they sent
-        before have left. `since`: when they were told first what matters; now, if None."""
+        """Waits until these agents follow what they were sent, or would be left behind, and until worms that they sent
+        before have left. `since`: when they were first sent what matters; now, if None."""
         until = (self._now() if since is None else since) + LEFT_BEHIND_AFTER_S
-        while not all(self._is_followed(host, told) for host in told) and self._now() < until:
+        while not all(self._is_followed(host, issued) for host in issued) and self._now() < until:
             await asyncio.sleep(LOOK_AGAIN_S)
         await asyncio.sleep((crossed_max + 1) * DRAIN_PER_SWITCH_S)
 

@@ -16,10 +16,10 @@ INTERVAL_S = 1.0
 
 async def watch_state(problem: Callable[[], str | None], events: EventLog) -> None:
     """For ever: tells once what is wrong with it."""
-    told = None
+    reported = None
     while True:
-        if (found := problem()) is not None and found != told:
+        if (found := problem()) is not None and found != reported:
             LOG.error("%s", found)
             events.add("state_lost", time.time(), reason=found)
-        told = found
+        reported = found
         await asyncio.sleep(INTERVAL_S)

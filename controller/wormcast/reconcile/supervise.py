@@ -18,9 +18,9 @@ LIVED_S = 30.0
 async def supervise(
     name: str, work: Callable[[], Awaitable[None]], note: Callable[[str, BaseException], None]
 ) -> None:
-    """Runs `work` for ever. A failure ends nothing but itself: it is told once, and the work begins again."""
+    """Runs `work` for ever. A failure ends nothing but itself: it is reported once, and the work begins again."""
     loop = asyncio.get_running_loop()
-    pause_s, told = PAUSE_FIRST_S, ""
+    pause_s, reported = PAUSE_FIRST_S, ""
     while True:
         began = loop.time()
         try:
@@ -31,9 +31,9 @@ async def supervise(
         except BaseException as failure:  # a panic of the routing library is no Exception
             error = failure
         if loop.time() - began > LIVED_S:
-            pause_s, told = PAUSE_FIRST_S, ""
-        if told != repr(error):
-            told = repr(error)
+            pause_s, reported = PAUSE_FIRST_S, ""
+        if reported != repr(error):
+            reported = repr(error)
             LOG.error("task %s failed and is started again", name, exc_info=error)
         note(name, error)
         await asyncio.sleep(pause_s)

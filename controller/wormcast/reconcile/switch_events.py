@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from wormcast.discovery.links import LinkMonitor
 from wormcast.network.ids import PortId, SwitchId
-from wormcast.p4rt.port_states import PortsTold
+from wormcast.p4rt.port_states import AnnouncedPorts
 from wormcast.p4rt.tables import Strayed
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.events import EventLog
@@ -76,6 +76,6 @@ class SwitchEvents:
         if self._packets.receive((switch, port), frame, now):
             self._network.notice()
 
-    def ports_told(self, switch: SwitchId, told: PortsTold | None) -> None:
+    def port_states_changed(self, switch: SwitchId, states: AnnouncedPorts | None) -> None:
         """See `SwitchWatcher`."""
-        self._network.tell_ports(switch, told)
+        self._network.note_ports(switch, states)

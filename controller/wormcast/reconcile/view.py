@@ -37,7 +37,7 @@ class View:
     capacities: dict[HostId, Capacity] = field(default_factory=dict)
     costs: str = COSTS_DEFAULT
     """By which groups of scheme auto choose: a costs file."""
-    narrow: Mapping[PortRef, int] = field(default_factory=dict)
+    mtu_limited: Mapping[PortRef, int] = field(default_factory=dict)
     """What links carry less than the longest frames that hosts send, by both ends: bytes after the Ethernet header."""
     ends_down: frozenset[PortRef] = frozenset()
     """Both ends of known links that carry nothing, because a port is down."""
@@ -46,7 +46,7 @@ class View:
     trains: bool = False
     """Whether agents are to send trains."""
     away: Mapping[HostId, str] = field(default_factory=dict)
-    """What is said of agents that are gone, where it is known since when."""
+    """Why agents are gone, where it is known since when."""
 
     @cached_property
     def by_id(self) -> dict[GroupId, Group]:

@@ -28,7 +28,7 @@ def read(
     """The topology in a file of any of `topology_formats()`, found out from its content if
     not given. Switches and hosts whose file calls them by a word have it as "name".
     With `hosts_per_switch`, so many hosts are added on every switch; with `give_hosts` one
-    where a file of other tools has none. `warn` is told what was left out or added.
+    where a file of other tools has none. `warn` is called with what was left out or added.
 
     Raises `RoutingError`; its `code` is a word for what is wrong ("port-used-twice"), its
     `line` and `column` count from 1 and are None where the mistake is at no one place.

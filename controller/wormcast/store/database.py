@@ -1,7 +1,7 @@
 """The controller's state in SQLite: switches, links, hosts, groups, epoch of the agent plans.
 
 Every change is one transaction. A crash of the controller loses nothing. A crash of the machine
-may lose what was found in the last moments, and nothing that somebody was told is kept.
+may lose what was found in the last moments, and nothing that was reported as kept.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Database:
 
     @contextlib.contextmanager
     def _change(self, kept: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction: done as a whole or, with a `StoreError`, not at all. `kept`: somebody is told that it is."""
+        """One transaction: done as a whole or, with a `StoreError`, not at all. `kept`: somebody is notified that it is."""
         if (problem := self.problem()) is not None:
             raise StoreError(problem)
         before = self._written
@@ -238,7 +238,7 @@ class Database:
             )
             sql.executemany(
                 "INSERT OR REPLACE INTO settings VALUES (?, ?)",
-                [(_COUNTED_AT % s.id, rows.said_of_ports(s)) for s in specs],
+                [(_COUNTED_AT % s.id, rows.port_sources_text(s)) for s in specs],
             )
 
     def remove_switch(self, switch: SwitchId) -> None:
@@ -357,7 +357,7 @@ class Database:
         self._put("INSERT OR REPLACE INTO settings VALUES ('costs', ?)", (costs,))
 
     def guard(self) -> Guard:
-        """What the operator asks of the guard; off if nobody ever said."""
+        """What the operator asks of the guard; off if nobody ever set it."""
         found = self._read("settings", "value FROM {table} WHERE name='guard'", rows.read_guard)
         return found[0] if found else Guard()
 
@@ -367,7 +367,7 @@ class Database:
         self._put("INSERT OR REPLACE INTO settings VALUES ('guard', ?)", (value,))
 
     def switching(self) -> Switching:
-        """How switches are to pass worms on; packet mode if nobody ever said."""
+        """How switches are to pass worms on; packet mode if nobody ever set it."""
         found = self._read("settings", "value FROM {table} WHERE name='switching'", rows.read_switching)
         return found[0] if found else Switching()
 
@@ -382,7 +382,7 @@ class Database:
         return found[0] if found else None
 
     def put_trains(self, switching: Switching | None) -> None:
-        """Remembers it; call before any agent is told to send trains, and when all have stopped."""
+        """Remembers it; call before any agent is asked to send trains, and when all have stopped."""
         if switching is None:
             self._put("DELETE FROM settings WHERE name=?", ("trains",))
         else:
@@ -397,7 +397,7 @@ class Database:
         return given
 
     def routing(self) -> Routing | None:
-        """The routes that the operator wants; None if nobody ever said."""
+        """The routes that the operator wants; None if nobody ever set it."""
         found = self._read("settings", "value FROM {table} WHERE name='routing'", rows.read_routing)
         return found[0] if found else None
 
@@ -412,7 +412,7 @@ class Database:
         return found[0] if found else None
 
     def put_route_order(self, order: str) -> None:
-        """Remembers the order of switches; call before any agent is told of routes that keep to it."""
+        """Remembers the order of switches; call before any agent is sent routes that keep to it."""
         self._put("INSERT OR REPLACE INTO settings VALUES ('route_order', ?)", (order,), kept=False)
 
     def gather_epochs(self) -> int:
@@ -452,7 +452,7 @@ class Database:
         return Epoch(epoch + 1) if epoch + 1 < EPOCH_MAX else first_epoch()
 
     def put_agent_plan(self, epoch: Epoch, digest: str) -> None:
-        """Remembers the agent plans by their digest; call before any agent is told."""
+        """Remembers the agent plans by their digest; call before any agent is sent one."""
         self._put("UPDATE agent_plan SET epoch=?, digest=?", (epoch, digest), kept=False)
 
     def _put(self, statement: str, values: tuple[object, ...], kept: bool = True) -> None:

@@ -33,9 +33,9 @@ class Written:
     state: str
     """Which one it is: drawn when it was made."""
     kept: int
-    """Changes that somebody was told are kept. They are on the disk."""
+    """Changes that somebody was notified of are kept. They are on the disk."""
     seen: int
-    """Changes of what was found in the network and told to agents. A machine that breaks down may lose the last."""
+    """Changes of what was found in the network and sent to agents. A machine that breaks down may lose the last."""
 
     def to_json(self) -> str:
         """As the state file and the mark have it."""

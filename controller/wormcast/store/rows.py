@@ -76,8 +76,8 @@ def read_link(a: object, a_port: object, b: object, b_port: object) -> Link:
     )
 
 
-def said_of_ports(spec: SwitchSpec) -> str:
-    """What is said of a switch's ports."""
+def port_sources_text(spec: SwitchSpec) -> str:
+    """What is known of a switch's ports, as the file has it."""
     return json.dumps(
         {"interfaces": spec.interfaces, "metrics": spec.metrics, "device_ports": spec.device_ports}
     )

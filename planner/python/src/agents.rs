@@ -50,7 +50,7 @@ impl AgentGroup {
     #[getter]
     fn sequencer(&self) -> Option<(u16, u64)> {
         let sequencer = self.0.sequencer;
-        sequencer.map(|one| (one.host.0, one.reign))
+        sequencer.map(|one| (one.host.0, one.epoch))
     }
 
     /// ACKs that switches gather: the epoch, and each origin with the number of its switch; None: hosts alone

@@ -302,8 +302,8 @@ impl Planner {
     }
 
     /// Sequencers that are chosen from now on have reigns of this number or more.
-    fn set_reign(&mut self, reign: u64) {
-        self.planner.set_reign(reign);
+    fn set_sequencer_epoch(&mut self, epoch: u64) {
+        self.planner.set_sequencer_epoch(epoch);
     }
 
     /// Epochs of gathered ACKs that may be taken from now on: those before the first may be of an earlier life.
@@ -326,17 +326,17 @@ impl Planner {
 
     /// The links at these ports, by switch and port, carry less than the longest frames that hosts send: so
     /// many bytes after the Ethernet header. Both ends of a link are named.
-    fn set_narrow(&mut self, links: BTreeMap<(i64, i64), u16>) -> PyResult<()> {
+    fn set_mtu_limits(&mut self, links: BTreeMap<(i64, i64), u16>) -> PyResult<()> {
         let read = |((switch, port), bytes): ((i64, i64), u16)| {
             Ok(((switch_id(switch)?, port_id(port)?), bytes))
         };
         let links: Result<_, String> = links.into_iter().map(read).collect();
         self.planner
-            .set_narrow(links.map_err(RoutingError::new_err)?);
+            .set_mtu_limits(links.map_err(RoutingError::new_err)?);
         Ok(())
     }
 
-    /// Switches let in what this asks for: whether the guard is on, groups that are closed though they have an
+    /// Switches admit what this asks for: whether the guard is on, groups that are closed though they have an
     /// address, and bytes a second of hosts.
     fn set_guard(&mut self, on: bool, closed: BTreeSet<u16>, rates: BTreeMap<u16, u64>) {
         self.planner.set_guard(planner::Guard {

@@ -14,7 +14,7 @@ use crate::model::hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN
 use crate::switch_plan::gather::{GatherPlanner, Spans};
 
 use crate::agent_plan::left_out::{left_out, unchanged};
-use crate::agent_plan::narrow::{Narrow, NarrowLinks};
+use crate::agent_plan::mtu_limits::{LimitedMtus, MtuLimits};
 use crate::agent_plan::rates::Rates;
 use crate::agent_plan::shapes::Shapes;
 use crate::agent_plan::wholes::{Kept, Lasting, Whole};
@@ -22,14 +22,14 @@ use crate::cost::Costs;
 use crate::order::parts::Part;
 use crate::switch_plan::trees::{self, routes_to_root};
 
-type Told = BTreeMap<HostId, Arc<AgentGroup>>;
+type Advertised = BTreeMap<HostId, Arc<AgentGroup>>;
 
 /// One group as it is planned.
 #[derive(Clone, Debug)]
 struct Planned {
     group: Arc<Group>,
     shortfalls: Vec<Shortfall>,
-    told: Told,
+    advertised: Advertised,
     sequencer: Option<Sequencer>,
     failure: Option<PlanFailure>,
 }
@@ -58,9 +58,9 @@ pub(crate) struct AgentPlanner {
     numbers: BTreeMap<GroupId, GroupId>,
     /// By which `auto` chooses.
     pub(crate) costs: Arc<Costs>,
-    /// The first reign of a sequencer that no earlier life of this planner has chosen.
-    pub(crate) reign: u64,
-    pub(crate) narrow: Arc<NarrowLinks>,
+    /// The first epoch of a sequencer that no earlier life of this planner has chosen.
+    pub(crate) sequencer_epoch: u64,
+    pub(crate) mtu_limits: Arc<MtuLimits>,
     /// Frames of a train that an agent sends, at most: of any kind, and of UNICAST.
     pub(crate) train_frames: (u16, u16),
     /// Bytes of a TREE route at most; none: as many as any route may have.
@@ -101,8 +101,8 @@ impl AgentPlanner {
             inherited_agents: BTreeMap::new(),
             at_random: setting.algorithm.draws_routes(),
             costs: before.costs,
-            reign: before.reign,
-            narrow: before.narrow,
+            sequencer_epoch: before.sequencer_epoch,
+            mtu_limits: before.mtu_limits,
             train_frames: before.train_frames,
             tree_route_max: before.tree_route_max,
             by_root: before.by_root,
@@ -166,12 +166,12 @@ impl AgentPlanner {
         before: &BTreeMap<HostId, Arc<AgentPlan>>,
     ) -> BTreeMap<HostId, Arc<AgentPlan>> {
         let mut without: BTreeMap<*const AgentGroup, Arc<AgentGroup>> = BTreeMap::new();
-        let mut narrow = Narrow::new(&self.wholes, &self.narrow);
+        let mut mtu_limits = LimitedMtus::new(&self.wholes, &self.mtu_limits);
         for group in self.agents.values().flat_map(|plan| &plan.groups) {
             let own = || {
                 let whole = self.whole_of.get(&group.members[0]);
                 let of = |host| routes.get(&host);
-                let mtu = whole.and_then(|&at| narrow.of_routes(at, &group.members, of));
+                let mtu = whole.and_then(|&at| mtu_limits.of_routes(at, &group.members, of));
                 group.without_trees(mtu)
             };
             without.entry(Arc::as_ptr(group)).or_insert_with(own);
@@ -217,8 +217,8 @@ impl AgentPlanner {
         }
         let wholes = self.wholes.clone();
         let costs = self.costs.clone();
-        let links = self.narrow.clone();
-        let shapes = Shapes::new(&wholes, &costs, Narrow::new(&wholes, &links));
+        let links = self.mtu_limits.clone();
+        let shapes = Shapes::new(&wholes, &costs, LimitedMtus::new(&wholes, &links));
         let mut stale = self.rates.take_changed();
         let mut before = std::mem::take(&mut self.inherited);
         for id in gone.iter().copied().chain(new.iter().map(|group| group.id)) {
@@ -274,7 +274,7 @@ impl AgentPlanner {
     ) {
         for (id, group) in groups {
             let planned = self.plan(group, before.get(&id), making);
-            for (&host, described) in &planned.told {
+            for (&host, described) in &planned.advertised {
                 let groups = self.groups_of.entry(host).or_default();
                 groups.insert(id, described.clone());
                 stale.insert(host);
@@ -308,7 +308,7 @@ impl AgentPlanner {
                 *count -= 1;
             }
         }
-        for host in removed.told.keys() {
+        for host in removed.advertised.keys() {
             let groups = self.groups_of.get_mut(host);
             if groups.is_some_and(|groups| groups.remove(&id).is_some()) {
                 stale.insert(*host);
@@ -337,35 +337,42 @@ impl AgentPlanner {
         if live.is_empty() {
             making.gather.forget(group.id);
         }
-        let told = match self.tell((&group, sequencer), (&live, &shortfalls), before, making) {
-            Ok(told) => told,
-            Err(reason) => {
-                making.gather.forget(group.id);
-                let reason = format!("it cannot be planned: {reason}");
-                let told = before
-                    .filter(|before| before.group.scheme == group.scheme)
-                    .map_or_else(Told::new, |before| {
-                        unchanged(&group, &live, &shortfalls, &self.hosts.agents, &before.told)
+        let advertised =
+            match self.advertise((&group, sequencer), (&live, &shortfalls), before, making) {
+                Ok(advertised) => advertised,
+                Err(reason) => {
+                    making.gather.forget(group.id);
+                    let reason = format!("it cannot be planned: {reason}");
+                    let advertised = before
+                        .filter(|before| before.group.scheme == group.scheme)
+                        .map_or_else(Advertised::new, |before| {
+                            unchanged(
+                                &group,
+                                &live,
+                                &shortfalls,
+                                &self.hosts.agents,
+                                &before.advertised,
+                            )
+                        });
+                    if advertised.is_empty() {
+                        let short = |&host| Shortfall {
+                            group: group.id,
+                            host,
+                            reason: reason.clone().into(),
+                        };
+                        shortfalls.extend(live.iter().map(short));
+                    }
+                    failure = Some(PlanFailure {
+                        subject: Subject::Group(group.id),
+                        reason,
                     });
-                if told.is_empty() {
-                    let short = |&host| Shortfall {
-                        group: group.id,
-                        host,
-                        reason: reason.clone().into(),
-                    };
-                    shortfalls.extend(live.iter().map(short));
+                    advertised
                 }
-                failure = Some(PlanFailure {
-                    subject: Subject::Group(group.id),
-                    reason,
-                });
-                told
-            }
-        };
+            };
         Planned {
             group,
             shortfalls,
-            told,
+            advertised,
             sequencer,
             failure,
         }
@@ -385,27 +392,29 @@ impl AgentPlanner {
             Some(one) if live.is_empty() || live.binary_search(&one.host).is_ok() => Some(one),
             before => Some(Sequencer {
                 host,
-                reign: before.map_or(0, |one| one.reign + 1).max(self.reign),
+                epoch: before
+                    .map_or(0, |one| one.epoch + 1)
+                    .max(self.sequencer_epoch),
             }),
         }
     }
 
-    /// Who is told what of a group: those that take part of each other, and who is gone of all, as
+    /// What is advertised to whom of a group: those that take part of each other, and who is gone of all, as
     /// if all took part.
-    fn tell(
+    fn advertise(
         &self,
         (group, sequencer): (&Group, Option<Sequencer>),
         (live, shortfalls): (&[HostId], &[Shortfall]),
         before: Option<&Planned>,
         making: &mut Making<'_>,
-    ) -> Result<Told, String> {
-        let mut told = Told::new();
+    ) -> Result<Advertised, String> {
+        let mut advertised = Advertised::new();
         if !live.is_empty() {
             let mut described = self.describe((group, sequencer), live, &mut making.shapes)?;
             described.left_out = left_out(group, live, shortfalls, &self.hosts.agents);
             described.gathered = making.gather.plan(&making.spans, group, &described);
             let described = same_or_new(described, before);
-            told.extend(live.iter().map(|&host| (host, described.clone())));
+            advertised.extend(live.iter().map(|&host| (host, described.clone())));
         }
         let mut here: BTreeMap<usize, Vec<HostId>> = BTreeMap::new();
         for &member in group
@@ -432,10 +441,10 @@ impl AgentPlanner {
                 let mut described = self.describe((group, own), members, &mut making.shapes)?;
                 described.left_out = left_out(group, members, shortfalls, &self.hosts.agents);
                 let described = same_or_new(described, before);
-                told.extend(gone.into_iter().map(|&host| (host, described.clone())));
+                advertised.extend(gone.into_iter().map(|&host| (host, described.clone())));
             }
         }
-        Ok(told)
+        Ok(advertised)
     }
 
     /// The members that take part now, and why the others do not.
@@ -524,8 +533,8 @@ impl AgentPlanner {
             encoded: Derived::default(),
             digest: Derived::default(),
         };
-        if !shapes.narrow.is_nowhere() {
-            described.mtu = self.mtu_of(whole, group, &described, &mut shapes.narrow);
+        if !shapes.mtu_limits.is_nowhere() {
+            described.mtu = self.mtu_of(whole, group, &described, &mut shapes.mtu_limits);
         }
         Ok(described)
     }
@@ -535,14 +544,14 @@ impl AgentPlanner {
         &self,
         whole: usize,
         group: &Group,
-        told: &AgentGroup,
-        narrow: &mut Narrow<'_>,
+        advertised: &AgentGroup,
+        mtu_limits: &mut LimitedMtus<'_>,
     ) -> Option<u16> {
         let routes = |host| self.wholes[whole].routes.get(&host);
         let to_root = |host| self.root_routes.get(&host).map(|ports| &**ports);
         let ways = [
-            narrow.of_routes(whole, &told.members, routes),
-            narrow.of_copies(whole, (group, told), &self.copies, to_root),
+            mtu_limits.of_routes(whole, &advertised.members, routes),
+            mtu_limits.of_copies(whole, (group, advertised), &self.copies, to_root),
         ];
         ways.into_iter().flatten().min()
     }
@@ -582,7 +591,7 @@ impl AgentPlanner {
 /// The same object as before says that nothing has to be encoded again.
 fn same_or_new(described: AgentGroup, before: Option<&Planned>) -> Arc<AgentGroup> {
     let mut old: Vec<&Arc<AgentGroup>> =
-        before.map_or_else(Vec::new, |before| before.told.values().collect());
+        before.map_or_else(Vec::new, |before| before.advertised.values().collect());
     old.dedup_by(|a, b| Arc::ptr_eq(a, b));
     let same = old.into_iter().find(|old| ***old == described);
     same.cloned().unwrap_or_else(|| Arc::new(described))

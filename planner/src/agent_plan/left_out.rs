@@ -1,4 +1,4 @@
-//! Members that take no part in the messages of their group, as the others are told of them.
+//! Members that take no part in the messages of their group, as they are advertised to the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) fn left_out(
             reason: match reasons.get(&host) {
                 Some(&reason) => reason.clone(),
                 None if !agents.contains(&host) => COPIES_ALONE.into(),
-                // It takes part; who is told this is in another part.
+                // It takes part; who gets this is in another part.
                 None => CUT_OFF.into(),
             },
         })
@@ -42,24 +42,28 @@ pub(crate) fn unchanged(
     agents: &BTreeSet<HostId>,
     before: &BTreeMap<HostId, Arc<AgentGroup>>,
 ) -> BTreeMap<HostId, Arc<AgentGroup>> {
-    let is_told = |host| before.get(host).is_some_and(|told| told.members == live);
-    if !live.iter().all(is_told) {
+    let is_advertised = |host| {
+        before
+            .get(host)
+            .is_some_and(|advertised| advertised.members == live)
+    };
+    if !live.iter().all(is_advertised) {
         return BTreeMap::new();
     }
-    let with_left_out = |(&host, told): (&HostId, &Arc<AgentGroup>)| {
-        let (told, left_out) = (
-            told.by_hosts(),
-            left_out(group, &told.members, shortfalls, agents),
+    let with_left_out = |(&host, advertised): (&HostId, &Arc<AgentGroup>)| {
+        let (advertised, left_out) = (
+            advertised.by_hosts(),
+            left_out(group, &advertised.members, shortfalls, agents),
         );
-        let told = if told.left_out == left_out {
-            told
+        let advertised = if advertised.left_out == left_out {
+            advertised
         } else {
             Arc::new(AgentGroup {
                 left_out,
-                ..(*told).clone()
+                ..(*advertised).clone()
             })
         };
-        (host, told)
+        (host, advertised)
     };
     before.iter().map(with_left_out).collect()
 }

@@ -26,7 +26,7 @@ impl Rates {
         self.bytes.get(&host).copied()
     }
 
-    /// Hosts that are to be told of another one.
+    /// Hosts that are to get another one.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<HostId> {
         std::mem::take(&mut self.changed)
     }

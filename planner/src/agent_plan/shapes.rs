@@ -11,7 +11,7 @@ use wormcast_routing::structure::{Recipe, StructureError, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::HostId;
 
-use crate::agent_plan::narrow::Narrow;
+use crate::agent_plan::mtu_limits::LimitedMtus;
 use crate::agent_plan::wholes::Whole;
 use crate::auto::{Rung, plan_ladder, typical_switches};
 use crate::cost::Costs;
@@ -32,18 +32,22 @@ pub(crate) struct Shapes<'w> {
     made: BTreeMap<Wanted, Arc<[AgentStructure]>>,
     costs: &'w Costs,
     /// Where links carry less than others.
-    pub(crate) narrow: Narrow<'w>,
+    pub(crate) mtu_limits: LimitedMtus<'w>,
 }
 
 impl<'w> Shapes<'w> {
-    pub(crate) fn new(wholes: &'w [Whole], costs: &'w Costs, narrow: Narrow<'w>) -> Shapes<'w> {
+    pub(crate) fn new(
+        wholes: &'w [Whole],
+        costs: &'w Costs,
+        mtu_limits: LimitedMtus<'w>,
+    ) -> Shapes<'w> {
         let distances = wholes.iter().map(|_| OnceCell::new()).collect();
         Shapes {
             wholes,
             distances,
             made: BTreeMap::new(),
             costs,
-            narrow,
+            mtu_limits,
         }
     }
 

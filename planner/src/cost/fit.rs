@@ -33,7 +33,7 @@ pub struct Found {
     /// Standard error of it.
     pub error: f64,
     /// Whether the times tell it. If not, it is as before.
-    pub told: bool,
+    pub determined: bool,
 }
 
 /// What comes of it.
@@ -51,10 +51,10 @@ pub struct Fit {
 const MODEL_ERROR: f64 = 0.05;
 /// Errors beyond which a time counts less.
 const OUTLIER: f64 = 2.0;
-/// A cost is told if its error is below such a share of it, or of its room.
+/// A cost is determined if its error is below such a share of it, or of its room.
 const TOLD_OF_ITSELF: f64 = 0.5;
 const TOLD_OF_ROOM: f64 = 0.03;
-/// It is told too if leaving it as it was costs so many times the scatter: what is far off need not be known well to
+/// It is determined too if leaving it as it was costs so many times the scatter: what is far off need not be known well to
 /// be known better.
 const NEEDED: f64 = 9.0;
 /// Steps of the search at most.
@@ -161,7 +161,7 @@ impl Unknown {
         }
     }
 
-    fn found(&self, before: &Costs, after: &Costs, error: f64, told: bool) -> Found {
+    fn found(&self, before: &Costs, after: &Costs, error: f64, determined: bool) -> Found {
         let shown = |costs: &Costs| {
             if self.is_rate {
                 (self.get)(costs).exp()
@@ -178,7 +178,7 @@ impl Unknown {
             } else {
                 error
             },
-            told,
+            determined,
         }
     }
 }
@@ -227,10 +227,10 @@ pub fn fit<'r, 't: 'r>(
         one.found(before, &best.costs, error, place.is_some())
     });
     let found = found.collect();
-    let said = search.estimates(before)?.into_iter();
+    let estimates = search.estimates(before)?.into_iter();
     Ok(Fit {
         found,
-        estimates: said.zip(search.estimates(&best.costs)?).collect(),
+        estimates: estimates.zip(search.estimates(&best.costs)?).collect(),
         costs: best.costs,
     })
 }

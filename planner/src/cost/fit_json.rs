@@ -48,7 +48,7 @@ impl Fit {
                 "before": found.before,
                 "after": found.after,
                 "error": found.error,
-                "told": found.told,
+                "told": found.determined,
             })
         });
         let estimates = self.estimates.iter();

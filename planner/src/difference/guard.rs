@@ -1,6 +1,6 @@
 //! Updates of the guard: what a change permits comes before all else, what it takes away after all else.
 //!
-//! Between the two a port lets in whatever it let in before or is to let in, so agents may use their old
+//! Between the two a port admits whatever it admitted before or is to admit, so agents may use their old
 //! and their new plan.
 
 use std::collections::BTreeSet;
@@ -99,7 +99,7 @@ fn step(
     });
 }
 
-/// The entry of a port that lets in what it let in, and what it is to let in.
+/// The entry of a port that admits what it admitted, and what it is to admit.
 fn port_between(
     there: Option<&Arc<Action>>,
     wanted: Option<&Arc<Action>>,
@@ -119,7 +119,7 @@ fn port_between(
     }
 }
 
-/// What either lets in. Two hosts cannot be at one port: it is the new one's. By a link, what may not go on by either.
+/// What either admits. Two hosts cannot be at one port: it is the new one's. By a link, what may not go on by either.
 fn joined(there: &Arc<Action>, wanted: &Arc<Action>) -> Arc<Action> {
     let of = |action: &Action, name: &str| {
         let found = action.parameters.iter().find(|(own, _)| own == name);

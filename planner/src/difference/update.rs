@@ -1,4 +1,4 @@
-//! What a switch is told to change, and when.
+//! What changes at a switch, and when.
 
 use wormcast_wire::PortId;
 
@@ -9,8 +9,8 @@ use crate::model::state::{Place, TableDefault, TableEntry};
 /// When an update is due. A switch that may copy worms to another finishes SHRINK and GROW together with
 /// it.
 ///
-/// PERMIT lets in by the guard what is new, before any agent is told of it. REVOKE takes away what is let
-/// in no more, once all agents follow their new plan and older worms have left.
+/// PERMIT admits by the guard what is new, before any agent knows of it. REVOKE takes away what is admitted
+/// no more, once all agents follow their new plan and older worms have left.
 ///
 /// SHRINK takes entries of gathered ACKs away that change, and ports, until every replication group holds nothing but ports of its new
 /// tree; GROW adds the rest of the new tree. So until all have finished SHRINK worms follow parts
@@ -66,7 +66,7 @@ pub struct MulticastGroup {
     pub copies: Copies,
 }
 
-/// The rate that worms by a port are let in at; none: any.
+/// The rate that worms by a port are admitted at; none: any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PortRate {
     /// The port.

@@ -1,4 +1,4 @@
-//! What an agent is told.
+//! What an agent has to know.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub struct Sequencer {
     /// A member that takes part.
     pub host: HostId,
     /// Grows whenever one is chosen anew.
-    pub reign: u64,
+    pub epoch: u64,
 }
 
 /// Trees of switches that all members of a group share. Where the network is in parts, each joins the

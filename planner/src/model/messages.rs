@@ -1,4 +1,4 @@
-//! What agents are told, in the messages of agent.proto, encoded.
+//! What agents are sent, in the messages of agent.proto, encoded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -186,9 +186,9 @@ impl AgentGroup {
             roots: trees.map_or_else(Vec::new, AgentTrees::root_numbers),
             sequencer: self
                 .sequencer
-                .map(|Sequencer { host, reign }| proto::Sequencer {
+                .map(|Sequencer { host, epoch }| proto::Sequencer {
                     host: host.0.into(),
-                    reign,
+                    epoch,
                 }),
             mtu: self.mtu.map(u32::from),
             sink: self.sink,

@@ -2,8 +2,8 @@
 
 pub(crate) mod bridge;
 pub(crate) mod parts;
+pub(crate) mod repair;
 pub(crate) mod route_change;
 pub(crate) mod route_order;
 pub(crate) mod switch_order;
-pub(crate) mod turning;
 pub(crate) mod wiring;

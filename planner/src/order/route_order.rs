@@ -68,7 +68,7 @@ impl RouteOrder {
             let planned = chosen.balanced.then(|| chosen.plan(&part));
             let updown = match planned {
                 Some(Ok(routes)) => routes.updown().clone(),
-                // Why there are no routes is found again, and told, where they are planned.
+                // Why there are no routes is found again, and reported, where they are planned.
                 _ => UpDown::new(&part, chosen.root).expect("it is there"),
             };
             order.extend(Order::of(&part, &updown).switches());
@@ -89,7 +89,7 @@ impl RouteOrder {
     ///
     /// It does if nothing else is asked for, no link is new to it, and in each part of what is up
     /// one switch alone has no way up: the root, if that is given and up. Where several have none,
-    /// a way down from each to the root's part is turned, if worms of this order may go on then; else
+    /// a way down from each to the root's part has its direction reversed, if worms of this order may go on then; else
     /// as few switches move behind as will do.
     pub(crate) fn for_now(&self, up: &Topology, known: &Topology, setting: &Setting) -> RouteOrder {
         let same_wish = (self.root, self.balanced) == (setting.root, setting.balanced);
@@ -117,10 +117,10 @@ impl RouteOrder {
         }
         let joins = |order: &Order| joins_all(order, up) && joins_all(order, known);
         if !joins(&kept.order) {
-            let turned = kept.order.turned(up, known);
+            let repaired = kept.order.repaired_keeping_turns(up, known);
             let moved = kept.order.repaired(up).into_iter();
             let moved = moved.map(|order| order.with_all(known));
-            match (turned.into_iter())
+            match (repaired.into_iter())
                 .chain(moved)
                 .find(|order| joins(order) && rooted(order))
             {

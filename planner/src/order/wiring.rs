@@ -70,7 +70,7 @@ impl Wiring {
         })
     }
 
-    /// Follows a source route: told each link as (from, to), and `None` for each in-transit host;
+    /// Follows a source route: called with each link as (from, to), and `None` for each in-transit host;
     /// it goes on as long as that answers true. Whether it reached `to` over what is there.
     fn follow(
         &self,

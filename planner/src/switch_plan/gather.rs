@@ -116,21 +116,21 @@ impl GatherPlanner {
         self.epochs.next
     }
 
-    /// Plans a group over those that take part in it; `told` is what they are told of it otherwise.
+    /// Plans a group over those that take part in it; `advertised` is what else they have of it.
     pub(crate) fn plan(
         &mut self,
         spans: &Spans<'_>,
         group: &Group,
-        told: &AgentGroup,
+        advertised: &AgentGroup,
     ) -> Option<Gathered> {
-        if !group.gather || told.members.len() < 2 {
+        if !group.gather || advertised.members.len() < 2 {
             self.forget(group.id);
             return None;
         }
-        let tree = match find_tree(spans, group, told) {
+        let tree = match find_tree(spans, group, advertised) {
             Ok(tree) => tree,
             Err(reason) => {
-                self.refuse(group.id, &told.members, reason);
+                self.refuse(group.id, &advertised.members, reason);
                 return None;
             }
         };
@@ -141,7 +141,7 @@ impl GatherPlanner {
         let planned = if is_same {
             before
         } else {
-            self.plan_anew(group.id, &told.members, tree, before)
+            self.plan_anew(group.id, &advertised.members, tree, before)
         };
         let gathered = planned.gathered.clone();
         self.groups.insert(group.id, planned);
@@ -419,15 +419,15 @@ impl Gatherer<'_> {
 fn find_tree(
     spans: &Spans<'_>,
     group: &Group,
-    told: &AgentGroup,
+    advertised: &AgentGroup,
 ) -> Result<GatherTree, Cow<'static, str>> {
     let copied = [SchemeName::Switch, SchemeName::Table, SchemeName::Broadcast];
-    let mut structures = told.structures.iter();
+    let mut structures = advertised.structures.iter();
     if !structures.any(|structure| copied.contains(&structure.scheme)) {
         return Err(HOSTS_COPY.into());
     }
     let joins = |(part, _): &&(&Part, &GroupTree)| {
-        let mut members = told.members.iter();
+        let mut members = advertised.members.iter();
         members.all(|member| part.topology.host(*member).is_ok())
     };
     let &(part, along) = spans.iter().find(joins).ok_or(SCATTERED)?;
@@ -440,9 +440,9 @@ fn find_tree(
         )
         .into());
     }
-    let turn = told.number.unwrap_or(group.id);
-    let ports = ports_to_members((part, along), group, &told.members, turn);
-    Ok(GatherTree::new((part, along), &told.members, &ports))
+    let turn = advertised.number.unwrap_or(group.id);
+    let ports = ports_to_members((part, along), group, &advertised.members, turn);
+    Ok(GatherTree::new((part, along), &advertised.members, &ports))
 }
 
 /// The number by which a switch names itself to the next one.

@@ -1,4 +1,4 @@
-//! What the guard of each switch lets in (wire/SPEC.md §7): by each port only what the plan of the host
+//! What the guard of each switch admits (wire/SPEC.md §7): by each port only what the plan of the host
 //! behind it may send.
 //!
 //! A change first permits what is new, and takes away last what is not needed any more
@@ -31,7 +31,7 @@ pub(crate) const ACTION_ADMIT: &str = "ingress.admit_host";
 const ACTION_REFUSE: &str = "ingress.refuse_port";
 pub(crate) const INGRESS: &str = "standard_metadata.ingress_port";
 
-/// Bounds of routes that are told to switches: the least that holds all routes, so that it seldom changes.
+/// Bounds of routes that switches get: the least that holds all routes, so that it seldom changes.
 const ROUTE_BOUNDS: [usize; 4] = [8, 16, 32, SWITCHES_CROSSED_MAX];
 
 /// What the operator asks of the guard.
@@ -59,8 +59,8 @@ pub(crate) struct Needs<'p> {
     pub(crate) route_longest: usize,
     /// Bytes of the longest TREE route of each host.
     pub(crate) trees_longest: BTreeMap<HostId, u8>,
-    /// Switches at which TREE worms may turn: roots, where hosts send them by the root.
-    pub(crate) turning: BTreeSet<SwitchId>,
+    /// Switches that send TREE worms back by the port that they came by: roots, where hosts send them by the root.
+    pub(crate) hairpins: BTreeSet<SwitchId>,
 }
 
 /// The guard of one switch.
@@ -71,7 +71,7 @@ pub(crate) struct Guarded {
     on: bool,
 }
 
-/// The guards of these switches; none is the guard of a switch that lets everything in.
+/// The guards of these switches; none is the guard of a switch that admits everything.
 pub(crate) fn plan(
     needs: &Needs<'_>,
     switches: impl Iterator<Item = SwitchId>,
@@ -85,10 +85,11 @@ pub(crate) fn plan(
     guards.values_mut().for_each(|guarded| guarded.on = true);
     for (switch, ports) in neighbours(needs.known) {
         if let Some(guarded) = guards.get_mut(&switch) {
-            let may_turn = needs.turning.contains(&switch);
+            let may_hairpin = needs.hairpins.contains(&switch);
             for back in ports.values() {
-                back.iter()
-                    .for_each(|&port| guarded.add(link(port, if may_turn { &[] } else { back })));
+                back.iter().for_each(|&port| {
+                    guarded.add(link(port, if may_hairpin { &[] } else { back }))
+                });
             }
         }
     }
@@ -171,7 +172,7 @@ pub(crate) fn default(on: bool) -> TableDefault {
     }
 }
 
-/// Sets what a table of a switch does on a miss. A guard that is off is left out, as in a switch that was never told of one.
+/// Sets what a table of a switch does on a miss. A guard that is off is left out, as in a switch that never had one.
 pub fn set_default(state: &mut SwitchState, default: TableDefault) {
     let TableDefault { table, action } = default;
     if table == TABLE_GUARD && action.name == ACTION_TRUST {

@@ -73,7 +73,7 @@ impl GroupGuard {
         };
     }
 
-    /// Makes switches let in what hosts may send to the groups that carry these numbers; gives where they differ
+    /// Makes switches admit what hosts may send to the groups that carry these numbers; gives where they differ
     /// from before.
     pub(crate) fn change(
         &mut self,

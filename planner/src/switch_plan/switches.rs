@@ -66,7 +66,7 @@ pub(crate) struct SwitchPlanner {
 }
 
 impl SwitchPlanner {
-    /// Plans connected parts without groups. Where a port led is told to its switch for as long as it is
+    /// Plans connected parts without groups. Where a port led is kept at its switch for as long as it is
     /// known, so that a neighbour may use a link that is not planned for, or not any more.
     pub(crate) fn new(
         parts: Arc<Vec<Part>>,

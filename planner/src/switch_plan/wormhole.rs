@@ -15,11 +15,11 @@ use crate::model::state::{TableDefault, action};
 
 pub(crate) const TABLE_WORMHOLE: &str = "ingress.wormhole";
 
-/// Frames of a channel that wait, from which on its neighbour is told to stop.
+/// Frames of a channel that wait, from which on its neighbour is sent STOP.
 pub const STOP_FRAMES: u16 = 16;
-/// Those down to which it is told to go on.
+/// Those down to which it is sent GO.
 pub const GO_FRAMES: u16 = 8;
-/// Frames of a channel that may wait. What a neighbour has in its queues when it is told to stop has room beside
+/// Frames of a channel that may wait. What a neighbour has in its queues when it is sent STOP has room beside
 /// those that wait.
 pub const HELD_MAX: u16 = 128;
 /// Least time between two frames of a worm that leave, µs: no longer than a frame takes on any link.

@@ -43,7 +43,7 @@ fn find(
     state.entries.get(&key).cloned()
 }
 
-/// Why a switch refuses a worm; `None`: it lets it in.
+/// Why a switch refuses a worm; `None`: it admits it.
 pub fn refuse(state: &SwitchState, worm: &Enters) -> Option<&'static str> {
     let ingress = ("standard_metadata.ingress_port", worm.at.1.get().into());
     let Some(entry) = find(state, "ingress.guard", &[ingress]) else {

@@ -184,7 +184,7 @@ impl Controller {
         self.planner = several_structures(self.setting);
         let order = RouteOrder::from_json(&self.order.to_json());
         self.planner.restore_order(order.expect("as it was kept"));
-        self.planner.set_reign(self.epoch);
+        self.planner.set_sequencer_epoch(self.epoch);
         self.planner.set_gather_epochs(gathered, u32::MAX);
     }
 

@@ -12,7 +12,7 @@ from wormcast.network.groups import Group
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.group_registry import GroupRegistry
 from wormcast.store.database import SwitchSpec
 
 from controller_lab.running import rest, running, take_for_up
@@ -30,7 +30,7 @@ def add_fabric(controller: Controller) -> None:
 
 
 def make_group(
-    groups: GroupBook,
+    groups: GroupRegistry,
     scheme: str,
     members: Sequence[int | str],
     id: int | None = None,

@@ -336,7 +336,7 @@ fn parse_sequencer(
     members: &[HostId],
     given: Option<&proto::Sequencer>,
 ) -> Result<Option<Sequencer>, PlanRejected> {
-    let Some(&proto::Sequencer { host, reign }) = given else {
+    let Some(&proto::Sequencer { host, epoch }) = given else {
         return Ok(None);
     };
     let host = parse_host(&format!("the sequencer of group {id}"), host)?;
@@ -346,7 +346,7 @@ fn parse_sequencer(
             list(members)
         ));
     }
-    Ok(Some(Sequencer { host, reign }))
+    Ok(Some(Sequencer { host, reign: epoch }))
 }
 
 fn parse_structures(

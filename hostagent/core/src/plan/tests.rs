@@ -71,8 +71,8 @@ fn leaves(leaves: &[(u32, u32, u32)]) -> Vec<proto::Leaf> {
     leaves.iter().map(leaf).collect()
 }
 
-fn sequencer(host: u32, reign: u64) -> Option<proto::Sequencer> {
-    Some(proto::Sequencer { host, reign })
+fn sequencer(host: u32, epoch: u64) -> Option<proto::Sequencer> {
+    Some(proto::Sequencer { host, epoch })
 }
 
 fn gathered(epoch: u32, origins: &[(u32, u32)]) -> Option<proto::Gathered> {
@@ -490,8 +490,8 @@ fn a_sequencer_is_a_member() {
     group.sequencer = sequencer(4, 9);
     message.groups = vec![group.clone()];
     let plan = AgentPlan::parse(&message).unwrap();
-    let sequencer = plan.groups[&GroupId(3)].sequencer.unwrap();
-    assert_eq!((sequencer.host, sequencer.reign), (HostId(4), 9));
+    let found = plan.groups[&GroupId(3)].sequencer.unwrap();
+    assert_eq!((found.host, found.reign), (HostId(4), 9));
     group.sequencer = sequencer(3, 9);
     message.groups = vec![group];
     let refused = AgentPlan::parse(&message).unwrap().refused;

@@ -37,7 +37,7 @@ NAME_BOUND = "1 to 64 letters, digits, '.', '_', '-', not digits alone"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class GroupBook:
+class GroupRegistry:
     """All groups, kept in the database."""
 
     def __init__(

@@ -12,18 +12,18 @@ from wormcast import routing
 from wormcast.discovery.links import LinkMonitor
 from wormcast.network.ids import PortId
 from wormcast.offload.switch_plan import read_network
-from wormcast.reconcile.giving_way import GivingWay
 from wormcast.reconcile.mtu_watch import LOOK_LATER_S
 from wormcast.reconcile.network_watch import PROBES_WAIT_S
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.reconciler import Reconciler
+from wormcast.reconcile.yielding import Yielding
 from wormcast.store.database import SwitchSpec
 
 
 def test_it_waits_for_quiet_but_not_for_ever_and_not_again() -> None:
     async def main() -> None:
         quiet = True
-        way = GivingWay(lambda: quiet, most_s=0.2)
+        way = Yielding(lambda: quiet, most_s=0.2)
         await way.wait()
 
         quiet, began = False, time.monotonic()

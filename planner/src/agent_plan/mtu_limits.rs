@@ -15,7 +15,7 @@ use crate::switch_plan::trees::own_ports;
 
 /// Links that carry less than the longest frames that hosts send, by both of their ends: bytes of a
 /// frame after its Ethernet header. Empty where all links carry the same.
-pub type NarrowLinks = BTreeMap<(SwitchId, PortId), u16>;
+pub type MtuLimits = BTreeMap<(SwitchId, PortId), u16>;
 
 /// One connected part, made ready to follow routes.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Widths {
 }
 
 impl Widths {
-    fn new(whole: &Whole, links: &NarrowLinks) -> Widths {
+    fn new(whole: &Whole, links: &MtuLimits) -> Widths {
         let switches = whole.topology.switches();
         let mut carries = vec![u16::MAX; switches.len() << 8];
         for (&(switch, port), &bytes) in links {
@@ -52,16 +52,16 @@ impl Widths {
 }
 
 /// Finds how long frames of groups may be.
-pub(crate) struct Narrow<'n> {
-    links: &'n NarrowLinks,
+pub(crate) struct LimitedMtus<'n> {
+    links: &'n MtuLimits,
     widths: Vec<Widths>,
     /// By host: the narrowest of all routes to each other host.
     routes: BTreeMap<HostId, BTreeMap<HostId, u16>>,
 }
 
-impl<'n> Narrow<'n> {
+impl<'n> LimitedMtus<'n> {
     /// Of these connected parts.
-    pub(crate) fn new(wholes: &[Whole], links: &'n NarrowLinks) -> Narrow<'n> {
+    pub(crate) fn new(wholes: &[Whole], links: &'n MtuLimits) -> LimitedMtus<'n> {
         let widths = if links.is_empty() {
             Vec::new()
         } else {
@@ -70,7 +70,7 @@ impl<'n> Narrow<'n> {
                 .map(|whole| Widths::new(whole, links))
                 .collect()
         };
-        Narrow {
+        LimitedMtus {
             links,
             widths,
             routes: BTreeMap::new(),
@@ -119,15 +119,15 @@ impl<'n> Narrow<'n> {
     pub(crate) fn of_copies<'r>(
         &self,
         whole: usize,
-        (group, told): (&Group, &AgentGroup),
+        (group, advertised): (&Group, &AgentGroup),
         parts: &[Part],
         to_root: impl Fn(HostId) -> Option<&'r [u8]>,
     ) -> Option<u16> {
         let widths = self.widths.get(whole)?;
         let mut least = u16::MAX;
-        let mut structures = told.structures.iter();
+        let mut structures = advertised.structures.iter();
         if structures.any(|structure| structure.scheme == SchemeName::Broadcast) {
-            let roots = told
+            let roots = advertised
                 .members
                 .iter()
                 .filter_map(|&host| Some((host, to_root(host)?)));
@@ -136,11 +136,12 @@ impl<'n> Narrow<'n> {
             }
         }
         let at = |end: (SwitchId, PortId)| self.links.get(&end).copied().unwrap_or(u16::MAX);
-        let trees = told.trees.iter().flat_map(|trees| &trees.trees);
+        let trees = advertised.trees.iter().flat_map(|trees| &trees.trees);
         for link in trees.flatten() {
             least = least.min(at((link.a, link.a_port)));
         }
-        if let (Some(number), GroupScheme::One(Scheme::Switch(how))) = (told.number, group.scheme)
+        if let (Some(number), GroupScheme::One(Scheme::Switch(how))) =
+            (advertised.number, group.scheme)
             && let Along::Own(tree) = Along::of(how)
         {
             for part in parts {

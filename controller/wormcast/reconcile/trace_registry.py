@@ -76,7 +76,7 @@ class Trace:
         return {"number": self.number, "attempt": sender.attempts, **self.of["request"]}
 
 
-class TraceBook:
+class TraceRegistry:
     """All traces of a controller."""
 
     def __init__(self, directory: Directory, topology: Callable[[], Json]) -> None:

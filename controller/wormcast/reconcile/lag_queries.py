@@ -47,7 +47,7 @@ class Question:
     members: tuple[HostId, ...]
     asked: frozenset[HostId]
     """Hosts whose agents were asked."""
-    told: dict[HostId, Any] = field(default_factory=dict)
+    answers: dict[HostId, Any] = field(default_factory=dict)
     """`LagTold` of those that have answered."""
     origin: HostId | None = None
     walk: Walk | None = None
@@ -55,11 +55,11 @@ class Question:
 
     def origins(self) -> list[HostId]:
         """Members of whose streams any of those that answered knows."""
-        named = {origin for told in self.told.values() for origin in told.origins}
+        named = {origin for answer in self.answers.values() for origin in answer.origins}
         return sorted(HostId(origin) for origin in named if origin in self.members)
 
 
-class LagBook:
+class LagQueries:
     """All questions of a controller."""
 
     def __init__(self, directory: Directory) -> None:
@@ -94,7 +94,7 @@ class LagBook:
         if question.origin is None:
             await self._ask_agents(question, loop.time() + ORIGINS_S, lambda: False)
             question.origin = _only_origin(question)
-            question.told.clear()
+            question.answers.clear()
         end = loop.time() + SECONDS_MAX
         origin = question.origin
         walked = asyncio.create_task(self._walk(question, end, branches))
@@ -103,19 +103,19 @@ class LagBook:
             await walked
         finally:
             walked.cancel()
-        if origin not in question.told:
+        if origin not in question.answers:
             raise RequestError(504, f"the agent of host {origin} does not answer", value=origin)
-        if not question.told[origin].HasField("stream"):
+        if not question.answers[origin].HasField("stream"):
             raise _sends_nothing(question, origin)
         return show(question)
 
     async def _ask_agents(self, question: Question, end: float, enough: Callable[[], bool]) -> None:
-        """Asks all agents what they know themselves, and waits until they have said it."""
+        """Asks all agents what they know themselves, and waits until they have answered."""
         loop = asyncio.get_running_loop()
         request = {"number": question.number, "group": question.group, "origin": question.origin or 0}
         for host in question.asked:
             self._directory.ask_lag(host, request)
-        while set(question.told) < question.asked and loop.time() < end:
+        while set(question.answers) < question.asked and loop.time() < end:
             question.news.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(question.news.wait(), LOOK_S)
@@ -125,16 +125,16 @@ class LagBook:
     async def _walk(
         self, question: Question, end: float, branches: Callable[[HostId], tuple[int, list[Branch]]]
     ) -> None:
-        """Asks switches by the origin's agent, once it has said how far its stream is."""
+        """Asks switches by the origin's agent, once it has answered how far its stream is."""
         loop, origin = asyncio.get_running_loop(), question.origin
         assert origin is not None
-        while origin not in question.told and loop.time() < end:
+        while origin not in question.answers and loop.time() < end:
             await asyncio.sleep(LOOK_S)
-        told = question.told.get(origin)
-        if told is None or not told.HasField("stream"):
+        answer = question.answers.get(origin)
+        if answer is None or not answer.HasField("stream"):
             return
         epoch, tops = branches(origin)
-        walk = question.walk = Walk(tops, told.stream.held)
+        walk = question.walk = Walk(tops, answer.stream.held)
         while not walk.is_done(loop.time()) and loop.time() < end:
             if due := walk.due(loop.time()):
                 request = {
@@ -149,21 +149,21 @@ class LagBook:
 
     # -- what agents say --------------------------------------------------------
 
-    def lag_told(self, host: HostId, told: Any) -> None:
+    def lag_answered(self, host: HostId, answer: Any) -> None:
         """An agent says what it knows. Raises `BadMessage`."""
-        if len(told.origins) > CHILDREN_MAX or len(told.stream.children) > CHILDREN_MAX:
+        if len(answer.origins) > CHILDREN_MAX or len(answer.stream.children) > CHILDREN_MAX:
             raise BadMessage(f"it tells of more than {CHILDREN_MAX} children or origins")
-        question = self._questions.get(told.number)
+        question = self._questions.get(answer.number)
         if question is not None and host in question.asked:
-            told.error = clip(told.error)
-            question.told[host] = told
+            answer.error = clip(answer.error)
+            question.answers[host] = answer
             question.news.set()
 
-    def branch_told(self, host: HostId, told: Any) -> None:
+    def branch_answered(self, host: HostId, answer: Any) -> None:
         """A switch has answered an origin."""
-        question = self._questions.get(told.number)
+        question = self._questions.get(answer.number)
         if question is not None and host == question.origin and question.walk is not None:
-            question.walk.take(told.branch, (told.held, told.confirmed) if told.known else None)
+            question.walk.take(answer.branch, (answer.held, answer.confirmed) if answer.known else None)
 
 
 def _only_origin(question: Question) -> HostId:
@@ -209,7 +209,7 @@ def show(question: Question) -> Json:
     """What is known of each member, those most behind first; packets are counted from the first one on."""
     origin = question.origin
     assert origin is not None
-    own = question.told[origin].stream
+    own = question.answers[origin].stream
     words, given_up, silent = _collect(question, own)
     end = max([own.held, *(word.held for found in words.values() for word in found)])
     rows = []
@@ -254,7 +254,7 @@ def show(question: Question) -> Json:
         "sent": end - own.first,
         "stable": own.confirmed - own.first,
         "members": rows,
-        "no_answer": sorted(question.asked - set(question.told)),
+        "no_answer": sorted(question.asked - set(question.answers)),
         "branches": [
             {
                 "switch": branch.switch,
@@ -282,7 +282,7 @@ def _position(own: Any, number: int) -> int:
 
 def _collect(question: Question, own: Any) -> tuple[dict[int, list[Word]], set[int], dict[int, str]]:
     """What is known of members, by them; who is given up; why nothing may be known of others. What others have been
-    told counts before what a member says of itself: it is what the origin goes by."""
+    answered counts before what a member says of itself: it is what the origin goes by."""
     words: dict[int, list[Word]] = {}
     given_up: set[int] = set()
     silent: dict[int, str] = {}
@@ -297,15 +297,15 @@ def _collect(question: Question, own: Any) -> tuple[dict[int, list[Word]], set[i
         by = {"way": BY_SWITCH, "switch": branch.switch, "port": branch.port, "members": len(members)}
         for member in members:
             words.setdefault(member, []).append(Word(held, confirmed, by))
-    for host, told in sorted(question.told.items()):
-        for child in told.stream.children:
+    for host, answer in sorted(question.answers.items()):
+        for child in answer.stream.children:
             by = {"way": BY_HOST, "host": host, "members": child.below + 1}
             held, confirmed = _position(own, child.held), _position(own, child.confirmed)
             if child.given_up:
                 given_up.add(child.host)
             words.setdefault(child.host, []).append(Word(held, confirmed, by))
-    for host, told in question.told.items():
-        if host not in words and told.HasField("stream"):
-            held, confirmed = _position(own, told.stream.held), _position(own, told.stream.confirmed)
+    for host, answer in question.answers.items():
+        if host not in words and answer.HasField("stream"):
+            held, confirmed = _position(own, answer.stream.held), _position(own, answer.stream.confirmed)
             words[host] = [Word(held, confirmed, {"way": BY_ITSELF})]
     return words, given_up, silent

@@ -9,7 +9,7 @@ from collections.abc import Callable
 LOOK_AGAIN_S = 0.01
 
 
-class GivingWay:
+class Yielding:
     """Waits for quiet, and not again for as long as it lasts until the next: work that gives way is not given up."""
 
     def __init__(self, is_quiet: Callable[[], bool], most_s: float) -> None:

@@ -10,7 +10,7 @@ use lab::{
 };
 use proptest::prelude::*;
 use wormcast_planner::{
-    AgentGroup, AgentPlan, ClassDNumbers, FabricState, Group, MGID_GROUP_FIRST, Mgid, NarrowLinks,
+    AgentGroup, AgentPlan, ClassDNumbers, FabricState, Group, MGID_GROUP_FIRST, Mgid, MtuLimits,
     Planner, RouteTable, digest_agents,
 };
 use wormcast_routing::group::{Guard, Least, Scheme, SwitchMode, SwitchParameters};
@@ -26,26 +26,26 @@ fn both_ends(link: &Link, bytes: u16) -> [((SwitchId, PortId), u16); 2] {
 }
 
 /// Some links between switches and some links of hosts, down to less than an agent can use.
-fn random_narrow(random: &mut Random, topology: &Topology) -> NarrowLinks {
+fn random_mtu_limits(random: &mut Random, topology: &Topology) -> MtuLimits {
     let sizes = [100, 576, 1500, 4000];
-    let mut narrow = NarrowLinks::new();
+    let mut mtu_limits = MtuLimits::new();
     for link in topology.links() {
         if random.chance(20) {
-            narrow.extend(both_ends(link, *random.choose(&sizes)));
+            mtu_limits.extend(both_ends(link, *random.choose(&sizes)));
         }
     }
     for host in topology.hosts() {
         if random.chance(10) {
-            narrow.insert((host.switch, host.port), *random.choose(&sizes));
+            mtu_limits.insert((host.switch, host.port), *random.choose(&sizes));
         }
     }
-    narrow
+    mtu_limits
 }
 
 /// What a route carries, and the link of the host that it starts at.
-fn walk(topology: &Topology, narrow: &NarrowLinks, from: HostId, ports: &[u8]) -> u16 {
+fn walk(topology: &Topology, mtu_limits: &MtuLimits, from: HostId, ports: &[u8]) -> u16 {
     let start = topology.host(from).expect("it is there");
-    let at = |end| narrow.get(&end).copied().unwrap_or(u16::MAX);
+    let at = |end| mtu_limits.get(&end).copied().unwrap_or(u16::MAX);
     let mut least = at((start.switch, start.port));
     let mut switch = start.switch;
     for &number in ports {
@@ -62,14 +62,19 @@ fn walk(topology: &Topology, narrow: &NarrowLinks, from: HostId, ports: &[u8]) -
     least
 }
 
-fn carried(topology: &Topology, narrow: &NarrowLinks, plan: &AgentPlan, told: &AgentGroup) -> u16 {
-    let mut least = walk(topology, narrow, plan.host, &[]);
+fn carried(
+    topology: &Topology,
+    mtu_limits: &MtuLimits,
+    plan: &AgentPlan,
+    told: &AgentGroup,
+) -> u16 {
+    let mut least = walk(topology, mtu_limits, plan.host, &[]);
     for RouteTable(routes) in [&*plan.routes, &*plan.tree_routes] {
         for route in routes
             .iter()
             .filter(|route| told.members.contains(&route.to))
         {
-            least = least.min(walk(topology, narrow, plan.host, &route.ports));
+            least = least.min(walk(topology, mtu_limits, plan.host, &route.ports));
         }
     }
     let by_root = told
@@ -77,7 +82,7 @@ fn carried(topology: &Topology, narrow: &NarrowLinks, plan: &AgentPlan, told: &A
         .iter()
         .any(|one| one.scheme == SchemeName::Broadcast);
     if let (true, Some(root)) = (by_root, &plan.root_route) {
-        least = least.min(walk(topology, narrow, plan.host, root));
+        least = least.min(walk(topology, mtu_limits, plan.host, root));
     }
     for link in told
         .trees
@@ -85,7 +90,7 @@ fn carried(topology: &Topology, narrow: &NarrowLinks, plan: &AgentPlan, told: &A
         .flat_map(|trees| trees.trees.iter().flatten())
     {
         least = least.min(
-            narrow
+            mtu_limits
                 .get(&(link.a, link.a_port))
                 .copied()
                 .unwrap_or(u16::MAX),
@@ -94,9 +99,9 @@ fn carried(topology: &Topology, narrow: &NarrowLinks, plan: &AgentPlan, told: &A
     least
 }
 
-fn planner(narrow: &NarrowLinks) -> Planner {
+fn planner(mtu_limits: &MtuLimits) -> Planner {
     let mut planner = Planner::new(Setting::plain(Algorithm::Rrmit));
-    planner.set_narrow(narrow.clone());
+    planner.set_mtu_limits(mtu_limits.clone());
     planner
 }
 
@@ -120,12 +125,12 @@ proptest! {
         let mut random = Random::new(seed);
         let topology = random_topology(&mut random);
         let groups = random_groups(&mut random, &topology, 4);
-        let narrow = random_narrow(&mut random, &topology);
-        let state = plan(&mut planner(&narrow), &topology, &groups);
+        let mtu_limits = random_mtu_limits(&mut random, &topology);
+        let state = plan(&mut planner(&mtu_limits), &topology, &groups);
         for asked in &groups {
             let members = state.agents.values().filter_map(|plan| {
                 let told = plan.groups.iter().find(|told| told.id == asked.id)?;
-                Some((told, carried(&topology, &narrow, plan, told)))
+                Some((told, carried(&topology, &mtu_limits, plan, told)))
             });
             let members: Vec<(&Arc<AgentGroup>, u16)> = members.collect();
             let Some(&(told, _)) = members.first() else { continue };
@@ -146,13 +151,13 @@ proptest! {
         let mut random = Random::new(seed);
         let topology = random_topology(&mut random);
         let groups = random_groups(&mut random, &topology, 4);
-        let mut running = planner(&NarrowLinks::new());
+        let mut running = planner(&MtuLimits::new());
         let before = plan(&mut running, &topology, &groups);
         prop_assert!(mtus(&before).values().all(Option::is_none));
-        for narrow in [random_narrow(&mut random, &topology), NarrowLinks::new()] {
-            running.set_narrow(narrow.clone());
+        for mtu_limits in [random_mtu_limits(&mut random, &topology), MtuLimits::new()] {
+            running.set_mtu_limits(mtu_limits.clone());
             let state = plan(&mut running, &topology, &groups);
-            let scratch = plan(&mut planner(&narrow), &topology, &groups);
+            let scratch = plan(&mut planner(&mtu_limits), &topology, &groups);
             prop_assert_eq!(digest_agents(&state.agents), digest_agents(&scratch.agents));
             prop_assert_eq!(mtus(&state), mtus(&scratch));
             // Switches and routes are not concerned.
@@ -187,16 +192,16 @@ fn ring() -> Topology {
     Topology::new_split(parts).expect("a ring")
 }
 
-fn told(narrow: &NarrowLinks, scheme: Scheme, members: &[u16]) -> Option<u16> {
+fn told(mtu_limits: &MtuLimits, scheme: Scheme, members: &[u16]) -> Option<u16> {
     let topology = ring();
     let members: Vec<HostId> = members.iter().copied().map(HostId).collect();
     let groups = [Arc::new(group(7, scheme, &members))];
-    mtus(&plan(&mut planner(narrow), &topology, &groups))[&7]
+    mtus(&plan(&mut planner(mtu_limits), &topology, &groups))[&7]
 }
 
 #[test]
 fn a_group_that_does_not_cross_the_narrow_link_has_long_frames() {
-    let narrow: NarrowLinks = both_ends(
+    let mtu_limits: MtuLimits = both_ends(
         ring()
             .links()
             .iter()
@@ -205,10 +210,10 @@ fn a_group_that_does_not_cross_the_narrow_link_has_long_frames() {
         1500,
     )
     .into();
-    assert_eq!(told(&narrow, CIRCUIT, &[0, 1]), None);
-    assert_eq!(told(&narrow, CIRCUIT, &[2, 3]), Some(1500));
-    assert_eq!(told(&narrow, SWITCH, &[0, 1]), None);
-    let own_host = NarrowLinks::from([((SwitchId(1), port(0)), 1400)]);
+    assert_eq!(told(&mtu_limits, CIRCUIT, &[0, 1]), None);
+    assert_eq!(told(&mtu_limits, CIRCUIT, &[2, 3]), Some(1500));
+    assert_eq!(told(&mtu_limits, SWITCH, &[0, 1]), None);
+    let own_host = MtuLimits::from([((SwitchId(1), port(0)), 1400)]);
     assert_eq!(told(&own_host, CIRCUIT, &[0, 1]), Some(1400));
     assert_eq!(told(&own_host, CIRCUIT, &[2, 3]), None);
     // One alone sends nothing, and will when others come.
@@ -225,7 +230,7 @@ fn a_tree_that_only_switches_know_counts_too() {
         own.least = least;
         let members = host_ids(&topology)[..3].to_vec();
         let groups = [Arc::new(group(number, Scheme::Switch(own), &members))];
-        let state = plan(&mut planner(&NarrowLinks::new()), &topology, &groups);
+        let state = plan(&mut planner(&MtuLimits::new()), &topology, &groups);
         let is_copied_by = |link: &Link| {
             let mgid = Mgid(MGID_GROUP_FIRST + number);
             let copies = state.switches[&link.a].multicast.get(&mgid);
@@ -238,8 +243,11 @@ fn a_tree_that_only_switches_know_counts_too() {
             .collect();
         assert!(copied.len() >= 2);
         for link in copied {
-            let narrow = both_ends(link, 2000).into();
-            assert_eq!(told(&narrow, Scheme::Switch(own), &[0, 1, 2]), Some(2000));
+            let mtu_limits = both_ends(link, 2000).into();
+            assert_eq!(
+                told(&mtu_limits, Scheme::Switch(own), &[0, 1, 2]),
+                Some(2000)
+            );
         }
     }
 }

@@ -18,7 +18,7 @@ class ProbeRefused(LldpError):
     """A probe of this controller that shows nothing; the text is the reason to count."""
 
 
-class ProbeBook:
+class ProbeRegistry:
     """Makes probes, and knows which are on their way. These are as many as leave in `VALID_S`; `PROBES_PER_S_MAX`
     bounds them."""
 

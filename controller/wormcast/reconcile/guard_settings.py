@@ -10,15 +10,15 @@ from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.network.guard import RATE_BOUND, RATE_MAX_BPS, RATE_MIN_BPS, Guard
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.group_book import GroupBook
+from wormcast.reconcile.group_registry import GroupRegistry
 from wormcast.store.database import Database
 
 
-class GuardBook:
+class GuardSettings:
     """What is asked of the guard of this fabric."""
 
     def __init__(
-        self, database: Database, groups: GroupBook, hosts: HostRegistry, on: bool | None = None
+        self, database: Database, groups: GroupRegistry, hosts: HostRegistry, on: bool | None = None
     ) -> None:
         """`on`: whether it is on from now on; None: as kept, else off. Raises `StoreError`."""
         self._database = database

@@ -51,7 +51,7 @@ async def check_numbers(client: AsyncClient, controller: Controller, least: int)
     await reconciler.settle()
     told = controller.agent_plans.issued.get(HostId(0))
     assert told is not None
-    assert decoded_group(told.plan, "ordered").sequencer.reign >= least
+    assert decoded_group(told.plan, "ordered").sequencer.epoch >= least
 
 
 @pytest.mark.parametrize("is_planning", [False, True])

@@ -34,9 +34,9 @@ impl Order {
     /// which allows all turns that this one allows there; none if this way finds none.
     ///
     /// A switch that has lost its last way up has another one below it, as a rule: down to a switch
-    /// that it leads to, and up from there to the root. That way down is turned. Links that are only
+    /// that it leads to, and up from there to the root. The direction of that way is reversed. Links that are only
     /// `known` keep their direction.
-    pub(crate) fn turned(&self, up: &Topology, known: &Topology) -> Option<Order> {
+    pub(crate) fn repaired_keeping_turns(&self, up: &Topology, known: &Topology) -> Option<Order> {
         let mut order = self.clone();
         loop {
             let updown = order.direct(up);
@@ -48,15 +48,15 @@ impl Order {
             let (_, top, _) = part[1];
             order = ways_down(up, &updown, top, joined)
                 .iter()
-                .filter_map(|way| order.with_turned(way, known))
-                .find(|turned| turned.allows_turns_of(&order, up))?;
+                .filter_map(|way| order.with_reversed(way, known))
+                .find(|repaired| repaired.allows_turns_of(&order, up))?;
         }
     }
 
     /// The same, but for the links along a way, which lead up in its direction; none if links would
     /// lead up in a circle. Where links leave a choice the switch that was earlier comes first.
-    fn with_turned(&self, way: &[SwitchId], known: &Topology) -> Option<Order> {
-        let turned: BTreeSet<(SwitchId, SwitchId)> =
+    fn with_reversed(&self, way: &[SwitchId], known: &Topology) -> Option<Order> {
+        let reversed: BTreeSet<(SwitchId, SwitchId)> =
             way.windows(2).map(|ends| (ends[0], ends[1])).collect();
         let mut waits: BTreeMap<SwitchId, usize> = BTreeMap::new();
         let mut below: BTreeMap<SwitchId, Vec<SwitchId>> = BTreeMap::new();
@@ -67,7 +67,7 @@ impl Order {
             } else {
                 (link.b, link.a)
             };
-            let (upper, lower) = if turned.contains(&(upper, lower)) {
+            let (upper, lower) = if reversed.contains(&(upper, lower)) {
                 (lower, upper)
             } else {
                 (upper, lower)

@@ -14,7 +14,7 @@ from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import Database, SwitchSpec
 
 
-class SwitchingBook:
+class SwitchingSettings:
     """What is asked of the switches of this fabric."""
 
     def __init__(self, database: Database, artifacts: Artifacts, given: Switching | None = None) -> None:
