@@ -153,7 +153,6 @@ def is_copied_by_switches(scheme: str) -> bool:
     """Whether switches copy the messages of a scheme; False of names that are no scheme."""
 
 FAN_OUT_DEFAULT: int
-LAMBDA_DEFAULT: int
 LAMBDA_MAX: int
 SHARED_TREES_MAX: int
 """tree: most children of a host, unless a group says otherwise."""
@@ -300,13 +299,10 @@ def plan_change(
 
 # What switches and agents must have
 
-CUT_OFF: str
 NOT_LIVE: str
-NOT_LOCATED: str
 NOT_PLANNED: str
 PLAIN: str
 """Why members do not take part."""
-TABLE_GROUPS: str
 TABLES_WITH_DEFAULT: list[str]
 GROUP_NUMBERS_MAX: int
 CLASS_D_MODES: list[str]

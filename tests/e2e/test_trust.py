@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from wormcast.discovery.lldp import Announcement, encode_announcement
 from wormcast.mininet import programs
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
@@ -21,6 +20,23 @@ from wormcast.mininet.wiring import namespace
 VICTIM, ATTACKER, ACCOMPLICE = 3, 7, 5
 MIB = 2**20
 SECONDS_MAX = 600.0
+
+
+def announcement(name: str, mac: bytes, ttl_s: int) -> bytes:
+    """A frame of LLDP by which an agent announces its host."""
+
+    def tlv(kind: int, value: bytes) -> bytes:
+        return (kind << 9 | len(value)).to_bytes(2, "big") + value
+
+    tlvs = (
+        tlv(1, b"\7host:" + name.encode())
+        + tlv(2, b"\3" + mac)
+        + tlv(3, ttl_s.to_bytes(2, "big"))
+        + tlv(0, b"")
+    )
+    return (bytes.fromhex("0180c200000e") + mac + b"\x88\xcc" + tlvs).ljust(60, b"\0")
+
+
 RELAY = textwrap.dedent(
     """
     # Hands on the probes of two hosts' ports, at once and again, as hosts that work together would.
@@ -146,7 +162,7 @@ def test_a_host_does_not_move_on_the_word_of_another(fabric: Fabric, guarded: bo
     del guarded
     until(lambda: all_up(fabric))
     mac = bytes.fromhex(host(fabric, VICTIM)["mac"].replace(":", ""))
-    frame = encode_announcement(Announcement(f"h{VICTIM}", mac, 4))
+    frame = announcement(f"h{VICTIM}", mac, 4)
     with new_events(fabric) as told:
         argv = [sys.executable, "-c", SENDER, f"h{ATTACKER}-eth0", frame.hex(), "0.1", "5"]
         sent = fabric.run(ATTACKER, argv)
@@ -213,7 +229,7 @@ def test_the_operator_gives_a_name_to_another_agent(fabric: Fabric) -> None:
 def test_a_flood_is_named_and_other_hosts_stay(fabric: Fabric, guarded: bool) -> None:
     del guarded
     until(lambda: all_up(fabric))
-    frame = encode_announcement(Announcement("flood", b"\2\0\0\0\0\x66", 4))
+    frame = announcement("flood", b"\2\0\0\0\0\x66", 4)
     with new_events(fabric) as told:
         argv = [sys.executable, "-c", SENDER, f"h{ATTACKER}-eth0", frame.hex(), "0", "8"]
         sent = fabric.run(ATTACKER, argv)

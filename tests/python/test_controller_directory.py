@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 from controller_lab.agents import TestAgent, attached
+from controller_lab.announcing import encode_announcement
 from controller_lab.running import NEVER_S, running, take_for_up, until
 from controller_lab.small import make_group
 from wormcast.agentrpc import agent_pb2
 from wormcast.api.plan_requests import group_request
 from wormcast.directory import server
 from wormcast.directory.server import AgentDirectory, DirectoryError
-from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.discovery.lldp import Announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile import agent_events

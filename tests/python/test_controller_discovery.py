@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
+from controller_lab.announcing import encode_announcement
 from wormcast.discovery.direction import SILENCE_MIN_S
 from wormcast.discovery.links import (
     PROBE_INTERVAL_REPORTED_S,
@@ -17,7 +18,7 @@ from wormcast.discovery.links import (
     LinkMonitor,
     echo_port,
 )
-from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_announcement, encode_probe
+from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode, encode_probe
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
 from wormcast.reconcile.clock import LATE_MAX_S, LivedClock

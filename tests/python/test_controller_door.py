@@ -14,12 +14,13 @@ from typing import Any
 import grpc
 import pytest
 from controller_lab.agents import TestAgent, attached
+from controller_lab.announcing import encode_announcement
 from controller_lab.running import running, take_for_up, until
 from controller_lab.small import make_group
 from wormcast.agentrpc import agent_pb2
 from wormcast.decimal import read_decimal
 from wormcast.directory.messages import TEXT_MAX
-from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.discovery.lldp import Announcement
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.reconcile import supervise as supervise_module

@@ -10,9 +10,10 @@ from typing import Any
 
 import httpx
 from controller_lab.agents import TestAgent, attached
+from controller_lab.announcing import encode_announcement
 from controller_lab.running import rest, running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.discovery.lldp import Announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.reconcile.agent_status import GROUPS_UNTOLD
 from wormcast.reconcile.controller import Controller

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from controller_lab.agents import attached
+from controller_lab.announcing import encode_announcement
 from controller_lab.running import running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.directory.plans import IssuedPlan
-from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.discovery.lldp import Announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.reconcile.controller import Controller

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from controller_lab.announcing import encode_announcement
 from wormcast.discovery.hosts import Caller, HostRefused, HostRegistry
 from wormcast.discovery.links import LinkMonitor
 from wormcast.discovery.lldp import (
@@ -12,7 +13,6 @@ from wormcast.discovery.lldp import (
     LldpError,
     Probe,
     decode,
-    encode_announcement,
     encode_probe,
     prove,
 )

@@ -7,9 +7,10 @@ import contextlib
 from pathlib import Path
 
 from controller_lab.agents import TestAgent, attached
+from controller_lab.announcing import encode_announcement
 from controller_lab.running import running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
-from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.discovery.lldp import Announcement
 from wormcast.network.ids import PortId, SwitchId
 from wormcast.network.topology import Link
 from wormcast.p4rt.port_states import AnnouncedPorts

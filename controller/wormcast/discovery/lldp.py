@@ -83,19 +83,6 @@ def prove(announcement: Announcement, secret: bytes, challenge: bytes, number: i
     return replace(announcement, proof=Proof(number, check))
 
 
-def encode_announcement(announcement: Announcement) -> bytes:
-    """The frame an agent sends."""
-    proof = announcement.proof
-    proofs = [] if proof is None else [proof.number.to_bytes(_NONCE_BYTES, "big") + proof.check]
-    return _frame(
-        announcement.mac,
-        _tlv(_TLV_CHASSIS, bytes([_CHASSIS_LOCAL]) + f"host:{announcement.name}".encode()),
-        _tlv(_TLV_PORT, bytes([_PORT_MAC]) + announcement.mac),
-        _tlv(_TLV_TTL, announcement.ttl_s.to_bytes(2, "big")),
-        *(_tlv(_TLV_ORGANISATION, _ORGANISATION + _PROOF_SUBTYPE + value) for value in proofs),
-    )
-
-
 def decode(frame: bytes, key: bytes) -> Probe | Announcement:
     """What a frame says; raises `LldpError`."""
     if len(frame) < 14 or frame[12:14] != LLDP_ETHERTYPE.to_bytes(2, "big"):

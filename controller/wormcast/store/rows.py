@@ -57,7 +57,7 @@ def as_text(what: str, value: object) -> str:
 
 
 def read_switch(number: object, address: object, device: object, ports: object) -> SwitchSpec:
-    """A switch."""
+    """A switch from its row. Raises `ValueError` for what cannot be."""
     return SwitchSpec(
         SwitchId(within("id", number, 0, SWITCH_ID_MAX)),
         as_text("address", address),
@@ -67,7 +67,7 @@ def read_switch(number: object, address: object, device: object, ports: object) 
 
 
 def read_link(a: object, a_port: object, b: object, b_port: object) -> Link:
-    """A link."""
+    """A link from its row. Raises `ValueError` for what cannot be."""
     return Link(
         SwitchId(within("a", a, 0, SWITCH_ID_MAX)),
         PortId(within("a_port", a_port, 0, PORT_ID_MAX)),
@@ -157,7 +157,7 @@ def read_host(
     port: object,
     silent: object,
 ) -> HostRecord:
-    """A host."""
+    """A host from its row. Raises `ValueError` for what cannot be."""
     check_name(as_text("name", name))
     if not isinstance(mac, bytes) or len(mac) not in (0, 6):
         raise ValueError(f"mac is {mac!r}; possible: 6 bytes")
@@ -189,7 +189,7 @@ def read_group(
     class_d: str | None,
     gather: object,
 ) -> Group:
-    """A group."""
+    """A group from its row. Raises `ValueError` for what cannot be."""
     return Group(
         GroupId(within("id", number, 0, GROUP_ID_MAX)),
         as_text("name", name),

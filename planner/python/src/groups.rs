@@ -3,7 +3,7 @@
 use ::wormcast_planner::auto::plan_file;
 use ::wormcast_routing::group::{self, Order, SHARED_TREES_MAX};
 use ::wormcast_routing::structure::FAN_OUT_DEFAULT;
-use ::wormcast_routing::structure::postal::{LAMBDA_DEFAULT, LAMBDA_MAX};
+use ::wormcast_routing::structure::postal::LAMBDA_MAX;
 use pyo3::prelude::*;
 use wormcast_wire::{Replication, SchemeName};
 
@@ -13,7 +13,6 @@ use crate::arguments::{host_ids, plan_updown, read_topology, run, switch_id, tex
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FAN_OUT_DEFAULT", FAN_OUT_DEFAULT)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
-    module.add("LAMBDA_DEFAULT", LAMBDA_DEFAULT)?;
     module.add("LAMBDA_MAX", LAMBDA_MAX)?;
     module.add("SHARED_TREES_MAX", SHARED_TREES_MAX)?;
     module.add_function(wrap_pyfunction!(needs_grid, module)?)?;

@@ -21,9 +21,7 @@ use crate::switches::{Place, SwitchState};
 
 /// Adds these classes to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("CUT_OFF", planner::CUT_OFF)?;
     module.add("NOT_LIVE", planner::NOT_LIVE)?;
-    module.add("NOT_LOCATED", planner::NOT_LOCATED)?;
     module.add("NOT_PLANNED", planner::NOT_PLANNED)?;
     module.add("PLAIN", planner::PLAIN)?;
     module.add_class::<AgentGroup>()?;

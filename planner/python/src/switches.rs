@@ -13,7 +13,6 @@ use wormcast_wire::PortId;
 
 /// Adds these classes and functions to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("TABLE_GROUPS", planner::TABLE_GROUPS)?;
     module.add("TABLES_WITH_DEFAULT", planner::TABLES_WITH_DEFAULT)?;
     module.add("GROUP_NUMBERS_MAX", planner::GROUP_NUMBERS_MAX)?;
     module.add_class::<Place>()?;
@@ -426,7 +425,6 @@ impl SwitchState {
         (strayed.missing, strayed.changed, strayed.extra)
     }
 
-    /// All entries.
     fn entries(&self) -> Vec<TableEntry> {
         let entry = |(key, action): (&Arc<KeyFields>, &Arc<Action>)| planner::TableEntry {
             key: key.clone(),

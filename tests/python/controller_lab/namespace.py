@@ -16,7 +16,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
-from wormcast.discovery.lldp import Announcement, encode_announcement
+from wormcast.discovery.lldp import Announcement
+
+from controller_lab.announcing import encode_announcement
 
 ROOT = Path(__file__).resolve().parents[3]
 SWITCHES = 3
