@@ -1,4 +1,8 @@
 //! Generates the messages of `agent.proto`, without `protoc`.
+#![allow(
+    clippy::disallowed_macros,
+    reason = "it talks to cargo while the crate is built"
+)]
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=agent.proto");

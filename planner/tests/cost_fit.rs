@@ -77,7 +77,7 @@ fn slow() -> Costs {
 
 fn value(fit: &Fit, name: &str) -> f64 {
     let found = fit.found.iter().find(|one| one.names[0] == name).unwrap();
-    assert!(found.told, "{found:?}");
+    assert!(found.determined, "{found:?}");
     found.after
 }
 
@@ -164,11 +164,11 @@ fn what_the_times_do_not_tell_stays_and_is_named() {
         let told: Vec<&str> = fit
             .found
             .iter()
-            .filter(|one| one.told)
+            .filter(|one| one.determined)
             .map(|one| one.names[0])
             .collect();
         assert!(told.len() <= 1, "{told:?}");
-        for one in fit.found.iter().filter(|one| !one.told) {
+        for one in fit.found.iter().filter(|one| !one.determined) {
             assert!(
                 (one.after / one.before - 1.0).abs() < 1e-9 || one.after == one.before,
                 "{one:?}"

@@ -439,7 +439,7 @@ def test_members_of_a_group_that_no_plan_has_yet_do_not_take_part() -> None:
         for n in range(3):
             controller.agent_events.agent_registered(f"h{n}", None, b"\2\0\0\0\0\1", 1500, "test", Epoch(0))
         request = GroupBody(scheme="tree", members=[0, 1])
-        shown = show_group(controller, controller.groups.create(request))
+        shown = show_group(controller, controller.groups.create_all([request])[0])
         assert [(m["takes_part"], m["reason"]) for m in shown["state"]] == [(False, NOT_PLANNED)] * 2
         await controller.reconciler.settle()
         # Nor do they while a plan without the change is in force.

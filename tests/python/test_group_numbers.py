@@ -62,9 +62,9 @@ def test_groups_without_a_place_in_switches_are_not_counted() -> None:
         async with running() as controller, rest(controller) as client:
             add_network(controller)
             book = controller.groups
-            shared = GroupBody(scheme="table", members=(0, 1))
+            shared = GroupBody(scheme="table", members=[0, 1])
             book.create_all(
-                [GroupBody(scheme="circuit", members=(0, 1)), shared] * (GROUP_NUMBERS_MAX // 2 + BEYOND)
+                [GroupBody(scheme="circuit", members=[0, 1]), shared] * (GROUP_NUMBERS_MAX // 2 + BEYOND)
             )
             answer = await client.post("groups", json={"scheme": "tree", "members": [0, 1]})
             assert answer.status_code == 201, answer.text
@@ -83,7 +83,7 @@ def test_group_ids_are_the_bound_of_groups_that_need_no_number() -> None:
     async def test() -> None:
         async with running() as controller, rest(controller) as client:
             add_network(controller)
-            controller.groups.create_all([GroupBody(scheme="circuit", members=(0, 1))] * GROUP_ID_MAX)
+            controller.groups.create_all([GroupBody(scheme="circuit", members=[0, 1])] * GROUP_ID_MAX)
             answer = await client.post("groups", json={"scheme": "circuit", "members": [0, 1]})
             assert answer.status_code == 507
             said = answer.json()["error"]["message"]
@@ -106,7 +106,7 @@ def test_groups_that_switches_have_no_number_for_go_by_tree_routes(tmp_path: Any
 
     async def show(controller: Controller, client: httpx.AsyncClient, command: Callable[..., Any]) -> None:
         count = GROUP_NUMBERS_MAX + BEYOND
-        groups = [GroupBody(scheme="table", members=members) for members in distinct_members(count)]
+        groups = [GroupBody(scheme="table", members=list(members)) for members in distinct_members(count)]
         controller.groups.create_all(groups)
         ids = [group.id for group in controller.groups.groups()]
         without = ids[GROUP_NUMBERS_MAX:]

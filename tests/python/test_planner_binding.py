@@ -125,9 +125,9 @@ def test_an_agent_is_given_all_routes_with_their_shares(algorithm: str, root: in
         if route["src"] == 5
     ]
     state = plan(Planner(algorithm, root), [])
-    told = state.agents[HostId(5)]
-    assert told.routes == wanted
-    assert told.at_random == (algorithm in ("rmit", "pit"))
+    sent = decoded(state.agents[HostId(5)])
+    assert [(route.host, route.share, route.ports) for route in sent.routes] == wanted
+    assert sent.routes_at_random == (algorithm in ("rmit", "pit"))
     assert state.roots == [file["root"]]
 
 

@@ -239,7 +239,7 @@ def test_what_the_state_file_does_not_take_is_taken_back(mode: str) -> None:
     groups._database.close()
     changes: list[Callable[[], object]] = [
         lambda: groups.create_all(
-            [GroupBody(scheme="tree", members=(0,), class_d=f"239.1.2.{n}") for n in range(3)]
+            [GroupBody(scheme="tree", members=[0], class_d=f"239.1.2.{n}") for n in range(3)]
         ),
         lambda: groups.delete_all([kept.id]),
         lambda: groups.add(kept.id, [2]),

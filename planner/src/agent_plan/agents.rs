@@ -403,7 +403,7 @@ impl AgentPlanner {
     /// if all took part.
     fn advertise(
         &self,
-        (group, sequencer): (&Group, Option<Sequencer>),
+        (group, sequencer): (&Arc<Group>, Option<Sequencer>),
         (live, shortfalls): (&[HostId], &[Shortfall]),
         before: Option<&Planned>,
         making: &mut Making<'_>,
@@ -513,12 +513,13 @@ impl AgentPlanner {
 
     fn describe(
         &self,
-        (group, sequencer): (&Group, Option<Sequencer>),
+        (group, sequencer): (&Arc<Group>, Option<Sequencer>),
         members: &[HostId],
         shapes: &mut Shapes<'_>,
     ) -> Result<AgentGroup, String> {
         let whole = self.whole_of[&members[0]];
         let mut described = AgentGroup {
+            group: group.clone(),
             id: group.id,
             name: group.name.clone(),
             members: members.to_vec(),
@@ -527,7 +528,6 @@ impl AgentPlanner {
             trees: trees::for_agents(&self.copies, group, members, self.by_root),
             sequencer,
             mtu: None,
-            sink: group.sink,
             gathered: None,
             left_out: Vec::new(),
             encoded: Derived::default(),

@@ -8,6 +8,7 @@ use wormcast_routing::topology::Link;
 use wormcast_wire::{GroupId, HostId, PortId, SchemeName, SwitchId};
 
 use crate::model::derived::Derived;
+use crate::model::groups::Group;
 use crate::model::state::Name;
 
 /// A source route, and how much of the traffic to its destination takes it.
@@ -45,8 +46,10 @@ pub struct AgentStructure {
 }
 
 /// A group as one agent has to know it (`Group` of agent.proto).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct AgentGroup {
+    /// As it was asked for.
+    pub group: Arc<Group>,
     /// Its number.
     pub id: GroupId,
     /// Its name.
@@ -64,8 +67,6 @@ pub struct AgentGroup {
     /// Bytes of its frames after the Ethernet header at most, where links on its ways carry less than
     /// others; without, what the interfaces carry.
     pub mtu: Option<u16>,
-    /// Whether agents take its messages where no receiver is open, and drop them.
-    pub sink: bool,
     /// Whose ACKs switches gather; `None`: hosts alone acknowledge.
     pub gathered: Option<Gathered>,
     /// Members of the group as configured that are not among `members`, ascending.
@@ -122,6 +123,13 @@ pub struct Leaf {
     pub switch: SwitchId,
     /// The port to it.
     pub port: PortId,
+}
+
+/// Those are equal that are the same to an agent, whatever else was asked for.
+impl PartialEq for AgentGroup {
+    fn eq(&self, other: &AgentGroup) -> bool {
+        self.encoded() == other.encoded()
+    }
 }
 
 impl Eq for AgentGroup {}

@@ -46,3 +46,23 @@ pub struct Group {
     /// Whether switches gather its ACKs, where they copy its messages.
     pub gather: bool,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// One for which nothing else is asked.
+    pub(crate) fn group(id: u16, scheme: Scheme, members: &[u16]) -> Group {
+        Group {
+            id: GroupId(id),
+            name: String::new(),
+            scheme: scheme.into(),
+            packets: 0,
+            members: members.iter().copied().map(HostId).collect(),
+            ordered: false,
+            class_d: None,
+            sink: false,
+            gather: false,
+        }
+    }
+}

@@ -161,7 +161,7 @@ impl RouteTable {
 
 impl AgentGroup {
     /// Its `Group` of agent.proto.
-    fn encoded(&self) -> &[u8] {
+    pub(crate) fn encoded(&self) -> &[u8] {
         self.encoded.or_compute(|| self.message().encode_to_vec())
     }
 
@@ -191,7 +191,7 @@ impl AgentGroup {
                     epoch,
                 }),
             mtu: self.mtu.map(u32::from),
-            sink: self.sink,
+            sink: self.group.sink,
             gathered: self.gathered.as_ref().map(gathered),
             left_out: self.left_out.iter().map(left_out).collect(),
         }

@@ -301,21 +301,11 @@ fn sender_entry(port: PortId, number: GroupId) -> TableEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::groups::GroupScheme;
+    use crate::model::groups;
     use wormcast_routing::group::Scheme;
 
     fn group(id: u16, members: &[u16]) -> Arc<Group> {
-        Arc::new(Group {
-            id: GroupId(id),
-            name: String::new(),
-            scheme: GroupScheme::One(Scheme::Repeat),
-            packets: 0,
-            members: members.iter().copied().map(HostId).collect(),
-            ordered: false,
-            class_d: None,
-            sink: false,
-            gather: false,
-        })
+        Arc::new(groups::tests::group(id, Scheme::Repeat, members))
     }
 
     /// Numbers that everybody may send to at switch 0, and how many entries of members it has.

@@ -148,21 +148,12 @@ impl TableNumbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::groups;
     use wormcast_routing::group::Guard;
 
     fn group(id: u16, guard: Guard, members: &[u16]) -> Group {
         let parameters = SwitchParameters::new(SwitchMode::Table, guard);
-        Group {
-            id: GroupId(id),
-            name: String::new(),
-            scheme: Scheme::Switch(parameters).into(),
-            packets: 0,
-            members: members.iter().copied().map(HostId).collect(),
-            ordered: false,
-            class_d: None,
-            sink: false,
-            gather: false,
-        }
+        groups::tests::group(id, Scheme::Switch(parameters), members)
     }
 
     fn ids(ids: &[u16]) -> BTreeSet<GroupId> {

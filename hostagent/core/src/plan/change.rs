@@ -94,7 +94,7 @@ fn hosts(numbers: &[u32]) -> impl Iterator<Item = HostId> + '_ {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{group_message, plan_message};
+    use super::super::examples::{group_message, plan_message};
     use super::*;
 
     fn route(host: u32, ports: &[u8]) -> proto::Route {

@@ -1,6 +1,8 @@
 //! The controller's plan: checked once on arrival, then trusted.
 
 mod change;
+#[cfg(test)]
+mod examples;
 mod fields;
 mod gathered;
 mod left_out;

@@ -74,7 +74,7 @@ fn role_in(structure: &Structure, host: HostId) -> Option<Role> {
 mod tests {
     use super::*;
     use crate::plan::AgentPlan;
-    use crate::plan::tests::{group_message, plan_message};
+    use crate::plan::examples::{group_message, plan_message};
 
     /// Where switches copy: up to eight members all answer the origin, of more at most five.
     #[test]
