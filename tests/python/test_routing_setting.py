@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 from controller_lab.agents import TestAgent, attached
+from controller_lab.plans import decoded
 from controller_lab.running import rest, running, take_for_up, until
 from controller_lab.serving import serving
 from wormcast import routing
@@ -69,8 +70,8 @@ def with_network(test: Test, state: Path | None = None, no_transit: frozenset[in
 
 
 def routes_of(controller: Controller, host: int) -> list[tuple[int, bytes]]:
-    agents: Any = controller.planning.state.agents
-    return [(to, ports) for to, _, ports in agents[host].routes]
+    plan = decoded(controller.planning.state.agents[HostId(host)])
+    return [(route.host, route.ports) for route in plan.routes]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -153,9 +154,9 @@ def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:
         await controller.reconciler.settle()
         rows = (await client.get("routes")).json()["routes"]
         assert not any(row["in_transit"] for row in rows)
-        agents: Any = controller.planning.state.agents
+        agents = controller.planning.state.agents
         assert {(row["src"], row["dst"], bytes(row["ports"])) for row in rows} == {
-            (src, to, ports) for src, plan in agents.items() for to, _, ports in plan.routes
+            (src, to, ports) for src in agents for to, ports in routes_of(controller, src)
         }
 
     def shown(controller: Controller) -> list[dict[str, Any]]:
@@ -323,9 +324,8 @@ def test_how_often_routes_are_used_is_shown_with_the_routes() -> None:
             add_network(controller)
             await controller.put_routing(Routing("rrmit"))
             host = controller.hosts.records()[0].id
-            told: Any = controller.planning.state.agents[host]
             counts: dict[int, int] = {}
-            for to, _, _ in told.routes:
+            for to, _ in routes_of(controller, host):
                 counts[to] = counts.get(to, 0) + 1
             to, several = max(counts.items(), key=lambda item: item[1])
             assert several > 1
@@ -482,9 +482,8 @@ def test_what_routes_are_without_hosts_that_re_inject_is_true(algorithm: str) ->
 
 def report_uses(controller: Controller, host: HostId) -> int:
     """The agent of a host says that it used each route, as often as nobody else did its own; gives how often."""
-    told: Any = controller.planning.state.agents[host]
     counts: dict[int, int] = {}
-    for to, _, _ in told.routes:
+    for to, _ in routes_of(controller, host):
         counts[to] = counts.get(to, 0) + 1
     used = {to: (1000 + host,) * several for to, several in counts.items()}
     controller.agent_events.statistics_received(host, [], used)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ CELL_MAX = 40
 ALL_MAX = 50_000
 MAIN_MAX = {
     "README.md": 1200,
-    "ARCHITECTURE.md": 1400,
+    "ARCHITECTURE.md": 1450,
     "LIMITATIONS.md": 750,
     "CHANGELOG.md": 500,
     "wire/SPEC.md": 3300,
