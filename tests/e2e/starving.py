@@ -17,10 +17,12 @@ STANDING: set[int] = set()
 LOCK = threading.Lock()
 
 
-def signal_to(process: int, what: signal.Signals) -> None:
-    """Nothing happens if it has ended."""
+def signal_to(process: int, what: signal.Signals) -> bool:
+    """Whether it was there to get it."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, what)
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -44,17 +46,21 @@ def paused(processes: Iterable[int]) -> Iterator[None]:
 def starved(processes: Iterable[int], seed: int = 1) -> Iterator[None]:
     """These run a part of the time, each at moments of its own, and as before in the end."""
     chosen, draw, over = set(processes), random.Random(seed), threading.Event()
+    stops = 0
 
     def take_turns() -> None:
+        nonlocal stops
         while not over.wait(TURN_S):
             with LOCK:
                 for process in chosen - STANDING:
-                    signal_to(process, signal.SIGCONT if draw.random() < SHARE else signal.SIGSTOP)
+                    what = signal.SIGCONT if draw.random() < SHARE else signal.SIGSTOP
+                    stops += signal_to(process, what) and what is signal.SIGSTOP
 
     turns = threading.Thread(target=take_turns, name="starving")
     turns.start()
     try:
         yield
+        assert stops > len(chosen), "nobody was starved"
     finally:
         over.set()
         turns.join()

@@ -187,16 +187,6 @@ def test_static_programs_need_nothing_of_the_machine(dist: Path, tmp_path: Path,
     assert {path.name for path in (room / "completions").iterdir()} == {"bash", "zsh", "fish"}
 
 
-CRATES = subprocess.run(
-    ["git", "grep", "-hoP", '^name = "\\K(wormcast-[a-z0-9-]+)(?=")', "--", "*Cargo.toml"],
-    cwd=ROOT, capture_output=True, text=True, check=False,
-).stdout.split()  # fmt: skip
-UNOPTIMISED = "".join(
-    f"[profile.release.package.{crate}]\nopt-level = 0\ncodegen-units = 16\n" for crate in sorted(set(CRATES))
-)
-"""Ours are compiled there anew: whether they are is what the test asks, not how fast they then run."""
-
-
 def test_the_source_distribution(machine: clean.Machine, dist: Path) -> None:
     """With the Rust of this machine; what cargo fetched and compiled for others here is used again."""
     toolchain = subprocess.run(
@@ -210,7 +200,6 @@ def test_the_source_distribution(machine: clean.Machine, dist: Path) -> None:
     }
     machine = clean.Machine(machine.directory, {**machine.shared, **shared})
     machine.run(f"{INSTALL} python3 python3-venv gcc libc6-dev")
-    machine.run(f"mkdir -p /.cargo; cat >/.cargo/config.toml <<'END'\n{UNOPTIMISED}END\n")
     machine.run(
         f"export PATH=/toolchain/bin:$PATH CARGO_TARGET_DIR=/target CARGO_HOME={cargo}; "
         f"python3 -m venv /opt/wormcast && /opt/wormcast/bin/pip install -q /dist/{one(dist, 'wormcast-*.tar.gz')}"

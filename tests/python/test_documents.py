@@ -95,16 +95,6 @@ def test_pages_that_change_the_code_are_done_in_a_copy(page: Page, tmp_path: Pat
     if built.exists() and not own.exists():
         for part in ("deps", ".fingerprint", "build"):
             shutil.copytree(built / part, own / "release" / part, copy_function=os.link)
-    # Ours are compiled anew: whether it works is asked here, not how fast.
-    names = re.findall(
-        r'^name = "(wormcast-[\w-]+)"', "".join(p.read_text() for p in listed("*Cargo.toml")), re.M
-    )
-    (tmp_path / ".cargo").mkdir()
-    (tmp_path / ".cargo" / "config.toml").write_text(
-        "".join(
-            f"[profile.release.package.{n}]\nopt-level = 1\ncodegen-units = 16\n" for n in sorted(set(names))
-        )
-    )
     cargo = {
         "CARGO_TARGET_DIR": str(own),
         "PATH": f"{Path.home()}/.cargo/bin:{BIN}:{os.environ['PATH']}",

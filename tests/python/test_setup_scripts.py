@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+BUSY = "end=$((SECONDS + 3)); while [ $SECONDS -lt $end ]; do :; done"
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
@@ -89,12 +91,16 @@ def test_what_runs_side_by_side_fails_whole_and_is_named(tmp_path: Path) -> None
     took, skipped = tmp_path / "took", tmp_path / "skipped"
     done = subprocess.run(
         [ROOT / "setup" / "side-by-side"],
-        input="true\nfalse\necho 'SKIPPED [1] a.py:1: no b'\n",
+        input=f"true\nfalse\necho 'SKIPPED [1] a.py:1: no b'\nkill -KILL $$\n{BUSY}\n",
         env={"PATH": "/usr/bin:/bin", "TOOK": str(took), "SKIPPED": str(skipped)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 1
     assert "failed with 1: false" in done.stdout
-    assert len(took.read_text().splitlines()) == 3
+    assert "failed with 137: kill" in done.stdout
+    rows = [line.split("\t") for line in took.read_text().splitlines()]
+    assert len(rows) == 5
+    assert [int(of_processors) > 0 for _, of_processors, command in rows if BUSY in command] == [True]
+    assert {int(of_processors) for _, of_processors, command in rows if BUSY not in command} == {0}
     assert skipped.read_text() == "SKIPPED [1] a.py:1: no b\n"
