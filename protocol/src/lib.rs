@@ -10,23 +10,24 @@ mod config;
 mod engine;
 mod event;
 mod failure;
+mod gather;
 mod plan;
 mod reject;
 mod routes;
 mod session;
 mod statistics;
 mod time;
+mod trace;
 mod window;
 
 pub use config::{ConfigError, EngineConfig, Limits, Timing, WINDOW_PACKETS_MAX};
-pub use engine::{
-    ANSWERS_MAX, AskError, AskedBranch, BRANCHES_ASKED_MAX, BranchAnswer, BranchQuestion, Choices,
-    Engine, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, UNCLAIMED_MAX, WAYS_MAX,
-    Way,
-};
+pub use engine::{Engine, UNCLAIMED_MAX};
 pub use event::{
     Arrived, Event, LossReason, MemberState, MessageArrival, Read, Transmit, Unbroken, Unclaimed,
     UseError,
+};
+pub use gather::branches::{
+    ANSWERS_MAX, AskError, AskedBranch, BRANCHES_ASKED_MAX, BranchAnswer, BranchQuestion,
 };
 pub use plan::{ChildRole, Choice, Copies, Edge, Gathered, GroupPlan, PlanError, Role, Structures};
 pub use reject::Reject;
@@ -34,4 +35,7 @@ pub use routes::{Alternative, Alternatives};
 pub use session::{Behind, ChildLag, Progress, StreamLag};
 pub use statistics::{Counters, SessionStatistics};
 pub use time::Instant;
+pub use trace::{
+    Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
+};
 pub use wormcast_wire::{MTU_MAX, MTU_MIN};

@@ -2,6 +2,7 @@
 //! The tests of engine, agent and fabric join hosts by it. Trains are dropped here, also those of one frame, which record the
 //! port by which they came.
 
+use crate::header;
 use crate::worm::{self, HEADER_LENGTH, Kind, RECIRCULATE_PORT, Worm, flags};
 use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, tree_route};
 
@@ -53,7 +54,7 @@ fn onward(frame: &[u8], worm: &Worm<'_>, route: &[u8]) -> Vec<u8> {
     header[3] += 1;
     let behind = ETHERNET_LENGTH + HEADER_LENGTH + worm.route.len();
     out.extend_from_slice(&frame[behind..]);
-    worm::seal(&mut out[ETHERNET_LENGTH..]);
+    header::seal(&mut out[ETHERNET_LENGTH..]);
     out
 }
 
@@ -62,6 +63,6 @@ pub fn mark(frame: &mut [u8]) {
     if worm::decode(frame).is_ok() {
         let worm = &mut frame[ETHERNET_LENGTH..];
         worm[1] |= flags::CE;
-        worm::seal(worm);
+        header::seal(worm);
     }
 }

@@ -1,11 +1,12 @@
 //! What a GATHER worm says (SPEC §3.2): ACKs that switches sum up.
 
-use crate::worm::{self, HEADER_LENGTH, Header, Kind, Worm};
+use crate::header::{self, HEADER_LENGTH, Header, Kind};
+use crate::worm::Worm;
 use crate::{DecodeError, ETHERNET_LENGTH, put_u16, put_u32, u16_at, u32_at};
 use crate::{GroupId, HostId, Seq};
 
 /// Bytes behind the route.
-pub const LENGTH: usize = 24;
+pub const LENGTH: usize = header::GATHER_LENGTH;
 /// EtherType of the payload; nobody looks at it.
 const NEXT: u16 = 0x0001;
 /// Bytes of a frame that no link pads.
@@ -92,13 +93,13 @@ pub fn encode(
 ) -> usize {
     let header = Header {
         kind: Kind::Gather,
-        flags: worm::flags::HEAD | worm::flags::TAIL,
+        flags: header::flags::HEAD | header::flags::TAIL,
         hops: 0,
         source,
         sequence,
         next: NEXT,
     };
-    let at = worm::encode(frame, mac, &header, route);
+    let at = header::encode(frame, mac, &header, route);
     let body = &mut frame[at..at + LENGTH];
     body[0] = said.op as u8;
     body[1] = said.flags & flags::ALL;
@@ -111,7 +112,7 @@ pub fn encode(
     put_u32(body, 16, said.cumulative.0);
     put_u32(body, 20, said.stable.0);
     let end = at + LENGTH;
-    worm::seal(&mut frame[ETHERNET_LENGTH..end]);
+    header::seal(&mut frame[ETHERNET_LENGTH..end]);
     let length = end.max(FRAME_LENGTH_LEAST);
     frame[end..length].fill(0);
     length
@@ -124,6 +125,7 @@ pub const FRAME_LENGTH_MAX: usize =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worm;
     use proptest::prelude::*;
 
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
@@ -179,7 +181,7 @@ mod tests {
         fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60), length in 0u8..30) {
             let mut worm = vec![0x15, 6, length, 0, 0, 1, 0, 1, 0, 1, 0, 0];
             worm.extend(bytes);
-            worm::seal(&mut worm);
+            header::seal(&mut worm);
             if let Ok(worm) = worm::decode_worm(&worm) {
                 let _ = decode(&worm);
             }

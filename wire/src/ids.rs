@@ -1,6 +1,5 @@
 //! Names of what is in a fabric and on its links, and the bounds of SPEC §2 and §3.
 
-use crate::worm::RECIRCULATE_PORT;
 use core::fmt;
 
 /// Largest host id: the worm header has 16 bits for it, and 0xFFFF is the source of worms
@@ -10,6 +9,8 @@ pub const HOST_ID_MAX: u16 = 0xFFFE;
 pub const SWITCH_ID_MAX: u16 = 0xFFFE;
 /// Largest port: 254 and 255 have a meaning of their own in a route.
 pub const PORT_ID_MAX: u8 = 253;
+/// The port byte by which a switch absorbs a worm and takes it as newly arrived.
+pub const RECIRCULATE_PORT: u8 = 254;
 /// Most ports of one switch: 0 to [`PORT_ID_MAX`].
 pub const SWITCH_PORTS_MAX: u16 = PORT_ID_MAX as u16 + 1;
 /// Most switches a worm crosses: a switch drops a worm that arrives with as many hops.

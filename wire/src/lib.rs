@@ -8,6 +8,7 @@ mod error;
 mod fail_reason;
 pub mod forward;
 pub mod gather;
+mod header;
 mod ids;
 pub mod order;
 pub mod pdu;

@@ -1,6 +1,7 @@
 //! Records of hops that switches write into a traced worm (SPEC §2.2).
 
-use crate::{DecodeError, SwitchId, put_u16, put_u32, u16_at, u32_at, worm};
+use crate::header;
+use crate::{DecodeError, SwitchId, put_u16, put_u32, u16_at, u32_at};
 
 /// Bytes before the records: how many there are, and how many have room.
 pub const HEADER_LENGTH: usize = 2;
@@ -20,7 +21,7 @@ pub struct Record {
     pub hop: u8,
     /// The port by which it came in.
     pub ingress_port: u8,
-    /// The port by which it leaves; [`worm::RECIRCULATE_PORT`]: it begins again at the same switch.
+    /// The port by which it leaves; [`crate::worm::RECIRCULATE_PORT`]: it begins again at the same switch.
     pub egress_port: u8,
     /// From its arrival at the switch to the end of its queue, µs; at most [`STAY_US_MAX`].
     pub stay_us: u32,
@@ -62,11 +63,11 @@ impl Record {
 
 /// The RFC 1071 checksum of a record, its last two bytes taken as zero.
 fn check(record: &[u8]) -> u16 {
-    let mut padded = [0; worm::HEADER_LENGTH + 4];
+    let mut padded = [0; header::HEADER_LENGTH + 4];
     // The checksum of a worm leaves out its bytes 10 and 11; a record has its own at 14.
     padded[..10].copy_from_slice(&record[..10]);
     padded[12..].copy_from_slice(&record[10..14]);
-    worm::checksum(&padded)
+    header::checksum(&padded)
 }
 
 /// The records of a worm, as received.

@@ -2,27 +2,11 @@
 //!
 //! The head keeps its route, the frames behind it lose theirs. All get a train header and the sequence of the head.
 
-use crate::worm::{HEADER_LENGTH, Header, Kind, decode, flags, seal};
+pub use crate::header::{BACK_MAX, TRAIN_LENGTH, Train};
+use crate::header::{HEADER_LENGTH, Header, Kind, flags, seal};
+use crate::worm::decode;
 use crate::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, put_u16, u16_at};
 use thiserror::Error;
-
-/// Bytes of a train header.
-pub const TRAIN_LENGTH: usize = 20;
-/// Ports that a head records on its way.
-pub const BACK_MAX: usize = 15;
-
-/// A train header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Train {
-    /// Of the frame in its train; the head has 0.
-    pub position: u16,
-    /// Switches that the head has crossed.
-    pub back_count: u8,
-    /// Which multicast it is by the count of the root, where that counts; 0: none.
-    pub order: u16,
-    /// Ports by which it came into the last of them; the last byte is that of the last switch.
-    pub back: [u8; BACK_MAX],
-}
 
 /// Where a frame stands in its train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,19 +39,6 @@ pub enum CoupleError {
         /// Bytes of the buffer.
         room: usize,
     },
-}
-
-impl Train {
-    /// That of a worm with flag TRAIN, from the bytes behind its header.
-    pub(crate) fn read(bytes: &[u8; TRAIN_LENGTH]) -> Train {
-        let [_, _, back_count, _, _, back @ ..] = *bytes;
-        Train {
-            position: u16_at(bytes, 0),
-            back_count,
-            order: u16_at(bytes, 3),
-            back,
-        }
-    }
 }
 
 /// Whether a frame claims to be one of a train, by the kinds that can be. Most frames are told by two bytes.

@@ -1,7 +1,7 @@
 //! What a sender knows of one child: which packets it has, which are on the way,
 //! which are taken for lost (RACK, RFC 8985), and when to probe it.
 
-mod gathered;
+mod gather;
 mod loss;
 mod routes;
 mod scoreboard;
@@ -9,6 +9,7 @@ mod silence;
 
 use crate::config::Timing;
 use crate::failure::{Failure, Report};
+use crate::gather::belief::Gathered;
 use crate::plan::ChildRole;
 use crate::reject::Reject;
 use crate::time::Instant;
@@ -16,9 +17,9 @@ use crate::window::congestion::Congestion;
 use crate::window::path::{Path, Queueing};
 use crate::window::store::Store;
 use crate::window::unproven::{self, Unproven};
-use gathered::Gathered;
 use routes::MessageRoutes;
-use scoreboard::{Scoreboard, Send};
+pub(crate) use scoreboard::Acked;
+use scoreboard::Scoreboard;
 pub(crate) use silence::Patience;
 use wormcast_wire::FailReason;
 use wormcast_wire::ack::Echo;
@@ -32,15 +33,6 @@ pub(crate) const REPAIR_INTERVAL_US: u64 = 30_000;
 
 /// Time for which a child's queueing delay is news, µs.
 const QUEUED_US_FRESH: u64 = 200_000;
-
-/// What an ACK changed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Acked {
-    /// Packets acknowledged for the first time.
-    pub packets: u32,
-    /// The latest of the sends that brought them.
-    latest: Option<Send>,
-}
 
 /// Which memory of the stream an ACK is by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

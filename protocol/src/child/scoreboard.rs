@@ -2,7 +2,6 @@
 //! asked for each packet kept as counts and queues, so that no answer takes a search
 //! through the window.
 
-use super::Acked;
 use crate::time::Instant;
 use crate::window::runs::Runs;
 use crate::window::store::Store;
@@ -48,6 +47,23 @@ pub(super) struct Send {
     pub again: bool,
     /// This host sent it, and had not taken it for lost.
     pub own: bool,
+}
+
+/// What an ACK changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acked {
+    /// Packets acknowledged for the first time.
+    pub packets: u32,
+    /// The latest of the sends that brought them.
+    pub(super) latest: Option<Send>,
+}
+
+impl Acked {
+    /// When the latest of the packets acknowledged was sent, if it was sent once.
+    pub fn latest_sent(&self) -> Option<Instant> {
+        let once = self.latest.filter(|send| send.own && !send.again);
+        once.map(|send| send.sent)
+    }
 }
 
 /// The packets from the first one that the child lacks to the next new one.

@@ -1,24 +1,21 @@
 //! ACKs that come before the packet that they are about: where switches copy, a child may have had a copy
 //! before its parent has.
 
-use super::{Engine, SessionKey};
-use crate::reject::Reject;
+use super::SessionKey;
 use crate::time::Instant;
 use std::collections::VecDeque;
-use wormcast_wire::Replication;
-use wormcast_wire::pdu::Common;
 
 /// Most ACKs that are kept; the oldest is dropped, and counted as of an unknown stream. Who said it is waited for as before.
 const EARLY_MAX: usize = 64;
 /// Time for which one is kept, µs. A child that was not heard is asked again, or says it again after 250 ms.
-const EARLY_US: u64 = 100_000;
+pub(super) const EARLY_US: u64 = 100_000;
 
 /// Frames of ACKs of streams that this host does not know yet.
 #[derive(Debug, Default)]
 pub(super) struct EarlyAcks {
-    kept: VecDeque<(SessionKey, Instant, Vec<u8>)>,
+    pub(super) kept: VecDeque<(SessionKey, Instant, Vec<u8>)>,
     /// A stream that has just begun.
-    begun: Option<SessionKey>,
+    pub(super) begun: Option<SessionKey>,
 }
 
 impl EarlyAcks {
@@ -30,7 +27,7 @@ impl EarlyAcks {
     }
 
     /// Drops what has been kept for too long, and one more where there is no room; gives how many.
-    fn make_room(&mut self, now: Instant) -> u64 {
+    pub(super) fn make_room(&mut self, now: Instant) -> u64 {
         let before = self.kept.len();
         let is_old = |at: Instant| now.since_us(at) >= EARLY_US;
         while self.kept.front().is_some_and(|(_, at, _)| is_old(*at)) {
@@ -40,49 +37,6 @@ impl EarlyAcks {
             self.kept.pop_front();
         }
         (before - self.kept.len()) as u64
-    }
-}
-
-impl Engine {
-    /// An ACK of a stream that this host does not know: kept, if a packet that switches copy may follow.
-    pub(super) fn keep_early(
-        &mut self,
-        frame: &[u8],
-        common: Common,
-        now: Instant,
-    ) -> Result<(), Reject> {
-        let plan = self.groups.get(&common.group).ok_or(Reject::UnknownGroup)?;
-        let copies = |one: &crate::plan::Choice| one.replication == Replication::Switches;
-        if !plan.members.contains(&common.origin) || !plan.choices.iter().any(copies) {
-            return Err(Reject::UnknownStream);
-        }
-        for _ in 0..self.early.make_room(now) {
-            self.shared.counters.count_reject(Reject::UnknownStream);
-        }
-        let key = (common.group, common.origin);
-        self.early.kept.push_back((key, now, frame.to_vec()));
-        Ok(())
-    }
-
-    /// Takes the ACKs that were kept for a stream that has just begun.
-    pub(super) fn take_early(&mut self, now: Instant) {
-        let Some(begun) = self.early.begun.take() else {
-            return;
-        };
-        for (key, at, frame) in core::mem::take(&mut self.early.kept) {
-            if key != begun {
-                self.early.kept.push_back((key, at, frame));
-                continue;
-            }
-            let result = if now.since_us(at) < EARLY_US {
-                self.take_frame(&frame, now)
-            } else {
-                Err(Reject::UnknownStream)
-            };
-            if let Err(reject) = result {
-                self.shared.counters.count_reject(reject);
-            }
-        }
     }
 }
 

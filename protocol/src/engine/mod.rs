@@ -1,41 +1,38 @@
 //! The engine of one host: all its groups and streams, frames in, frames out.
 
+mod acks;
 mod application;
 mod arrivals;
-mod branches;
 mod early;
-mod probes;
+mod gather;
+mod past;
+mod reports;
 mod roles;
 mod streams;
+mod trace;
 mod unclaimed;
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
+use crate::gather::branches::Branches;
 use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
 use crate::routes::Alternatives;
-use crate::session::shared::Shared;
+use crate::session::shared::{SessionKey, Shared};
 use crate::session::{Arrival, Behind, Session, StreamLag};
 use crate::statistics::{Counters, SessionStatistics};
 use crate::time::Instant;
-pub use branches::{
-    ANSWERS_MAX, AskError, AskedBranch, BRANCHES_ASKED_MAX, BranchAnswer, BranchQuestion,
-};
-pub use probes::{
-    Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
-};
+use crate::trace::Probes;
+pub use reports::UNCLAIMED_MAX;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-pub use unclaimed::UNCLAIMED_MAX;
-use wormcast_wire::gather;
+use wormcast_wire::gather::{Op, decode as decode_gathered};
 use wormcast_wire::pdu::{self, Body, Common, Data};
 use wormcast_wire::train::TRAIN_LENGTH;
 use wormcast_wire::worm::{self, Kind, Worm};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
-
-type SessionKey = (GroupId, HostId);
 
 /// The reliable multicast of one host, without sockets, clocks or threads: the
 /// shell hands in frames and the time, and takes out frames, events and the time of
@@ -49,12 +46,12 @@ pub struct Engine {
     shared: Shared,
     groups: BTreeMap<GroupId, Arc<GroupPlan>>,
     sessions: BTreeMap<SessionKey, Session>,
-    past: streams::Past,
+    past: past::Past,
     /// The stream that may send next.
     turn: SessionKey,
-    reports: unclaimed::Reports,
-    probes: probes::Probes,
-    branches: branches::Branches,
+    reports: reports::Reports,
+    probes: Probes,
+    branches: Branches,
     early: early::EarlyAcks,
     now: Instant,
 }
@@ -70,11 +67,11 @@ impl Engine {
             shared: Shared::new(config),
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            past: streams::Past::default(),
+            past: past::Past::default(),
             turn: (GroupId(0), HostId(0)),
-            reports: unclaimed::Reports::default(),
-            probes: probes::Probes::default(),
-            branches: branches::Branches::default(),
+            reports: reports::Reports::default(),
+            probes: Probes::default(),
+            branches: Branches::default(),
             early: early::EarlyAcks::default(),
             // Zero stands for "never" in send records.
             now: Instant::from_micros(1),
@@ -311,14 +308,14 @@ impl Engine {
 
     /// An ACK that switches have gathered.
     fn take_gathered(&mut self, worm: &Worm<'_>, now: Instant) -> Result<(), Reject> {
-        let said = gather::decode(worm)?;
+        let said = decode_gathered(worm)?;
         if !self.groups.contains_key(&said.group) {
             return Err(Reject::UnknownGroup);
         }
         if said.origin != self.shared.config.host {
             return Err(Reject::GatheredUnasked);
         }
-        if said.op == gather::Op::Answer {
+        if said.op == Op::Answer {
             return self.take_answer(worm, &said);
         }
         let session = self.sessions.get_mut(&(said.group, said.origin));

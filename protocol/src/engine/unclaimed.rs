@@ -1,34 +1,12 @@
 //! Messages that no application takes: what a member tells the origin, so that whoever
 //! sends learns it at once and not when the member gives the message up.
 
-use super::{Engine, SessionKey};
+use super::Engine;
+use super::reports::UNCLAIMED_MAX;
 use crate::event::Unclaimed;
 use crate::reject::Reject;
-use std::collections::{BTreeMap, BTreeSet};
 use wormcast_wire::pdu::{Body, Common, Status};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
-
-/// Reports of members that the shell has not taken. More are dropped and counted; the
-/// members repeat theirs, and no outcome depends on one.
-pub const UNCLAIMED_MAX: usize = 1024;
-
-/// Reports in both directions.
-#[derive(Default)]
-pub(super) struct Reports {
-    /// Streams whose origins are to be told.
-    due: BTreeSet<SessionKey>,
-    /// Messages whose place in the order is asked of a host, or that are said to be next to one, by group and origin and
-    /// that host: the life of the stream, the first packet, whether it is next.
-    orders_due: BTreeMap<(SessionKey, HostId), (u32, Seq, bool)>,
-    /// What members have told this host.
-    told: BTreeSet<Unclaimed>,
-}
-
-impl Reports {
-    pub fn is_due(&self) -> bool {
-        !self.due.is_empty() || !self.orders_due.is_empty()
-    }
-}
 
 impl Engine {
     /// Member: whether something of the origin's stream waits to be read or confirmed.

@@ -1,8 +1,8 @@
 //! ACKs: made for the parent, aggregated over all below, and taken from children.
 
 use super::Session;
-use super::broadcast::Broadcast;
 use super::shared::Shared;
+use super::worms::Broadcast;
 use crate::child::{Acked, Child, Memory};
 use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::Transmit;

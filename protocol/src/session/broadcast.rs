@@ -5,53 +5,20 @@
 use super::Session;
 use super::copied::{CopiedWorm, RouteRoom, copied_worms};
 use super::shared::{Shared, WormRoute};
+use super::worms::{Broadcast, Worm};
 use crate::child::Child;
 use crate::config::Timing;
 use crate::event::Transmit;
 use crate::time::Instant;
-use crate::window::congestion::Congestion;
-use std::collections::{BTreeSet, VecDeque};
+use wormcast_wire::BufferClass;
+use wormcast_wire::HostId;
+use wormcast_wire::ROUTE_LENGTH_MAX;
 use wormcast_wire::pdu::Body;
 use wormcast_wire::tree_route::encode_first;
-use wormcast_wire::{BufferClass, HostId};
-use wormcast_wire::{ROUTE_LENGTH_MAX, worm::Kind};
+use wormcast_wire::worm::Kind;
 
 /// Time for which members that miss a packet are gathered before it is sent again.
 const GATHER_US: u64 = 3_000;
-
-/// A worm that switches copy.
-#[derive(Debug)]
-struct Worm {
-    kind: Kind,
-    route: Vec<u8>,
-    /// The children it reaches, by their place.
-    children: Vec<usize>,
-}
-
-/// The sending side of a stream that switches copy.
-#[derive(Debug)]
-pub(crate) struct Broadcast {
-    pub congestion: Congestion,
-    /// The next position to send to all.
-    next: u64,
-    /// For each tree of the group the worms that together reach all members; as one where there is
-    /// none of its own. Empty: there is nobody to reach.
-    worms: Vec<Vec<Worm>>,
-    /// The tree that the message being sent takes.
-    tree: usize,
-    /// For which routes `worms` was made; none: it has to be made anew.
-    made_for: Option<u64>,
-    /// Which children it leaves out.
-    left_out: Vec<bool>,
-    /// The worm of `next` to send.
-    turn: usize,
-    /// Packets to send again, and when, earliest first; at most a window of them.
-    repairs: VecDeque<(Instant, u64)>,
-    /// Those in `repairs`.
-    queued: BTreeSet<u64>,
-    /// The children that miss the packet being sent again; kept for its memory.
-    targets: Vec<usize>,
-}
 
 /// What came of a packet to be sent again.
 enum Repaired {
@@ -60,45 +27,6 @@ enum Repaired {
     NoRoom,
     /// There is nothing to send, or it cannot be sent.
     Done,
-}
-
-impl Broadcast {
-    pub fn new(start: u64, timing: &Timing) -> Broadcast {
-        Broadcast {
-            congestion: Congestion::new(timing.queue_delay_target_us),
-            next: start,
-            worms: Vec::new(),
-            tree: 0,
-            made_for: None,
-            left_out: Vec::new(),
-            turn: 0,
-            repairs: VecDeque::new(),
-            queued: BTreeSet::new(),
-            targets: Vec::new(),
-        }
-    }
-
-    /// The next position to send to all.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// Nobody needs what lies before `position`; with no child that counts it was never
-    /// sent.
-    pub fn skip_to(&mut self, position: u64) {
-        if self.next < position {
-            self.next = position;
-            self.turn = 0;
-        }
-    }
-
-    /// A child that misses it all the same keeps it in mind: it is gathered again when the child's pause ends, when it
-    /// answers after it was given up, or when routes change.
-    fn drop_repair(&mut self) {
-        if let Some((_, position)) = self.repairs.pop_front() {
-            self.queued.remove(&position);
-        }
-    }
 }
 
 impl Session {

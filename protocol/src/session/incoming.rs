@@ -1,15 +1,24 @@
 //! What comes from the parent, and requests to the origin.
 
 use super::Session;
+use super::judgement::{Arrival, Claim, Judgement};
 use super::shared::Shared;
-use crate::config::{Timing, WINDOW_PACKETS_MAX};
-use crate::event::{Event, LossReason};
+use crate::config::Timing;
+use crate::config::WINDOW_PACKETS_MAX;
+use crate::event::Event;
+use crate::event::LossReason;
 use crate::reject::Reject;
 use crate::time::Instant;
 use crate::window::store::Packet;
-use crate::window::unproven::{self, Unproven};
-use wormcast_wire::pdu::{Data, Nack, Repair, Status};
-use wormcast_wire::{BufferClass, HostId, Seq};
+use crate::window::unproven;
+use crate::window::unproven::Unproven;
+use wormcast_wire::BufferClass;
+use wormcast_wire::HostId;
+use wormcast_wire::Seq;
+use wormcast_wire::pdu::Data;
+use wormcast_wire::pdu::Nack;
+use wormcast_wire::pdu::Repair;
+use wormcast_wire::pdu::Status;
 
 /// Least time between two NACKs of a stream, µs.
 const NACK_INTERVAL_US: u64 = 1_000;
@@ -19,43 +28,6 @@ const NACK_INTERVAL_US: u64 = 1_000;
 /// (an unordered tree climbs where a circuit descends); with room of its own at
 /// every member no stream waits for another (WORM §4 asks for two worms' room).
 const SESSION_PACKETS: u64 = 4;
-
-/// What the parent or the origin may say that this host does not believe at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    /// The stream has another life.
-    Stream(u32),
-    /// The group has gone on without this host.
-    Ahead,
-    /// The first packet that matters comes before the one this host starts with.
-    Behind,
-}
-
-/// How a DATA packet came.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    /// Who sent it.
-    pub sender: HostId,
-    /// What it says of `stable` counts.
-    pub stable_counts: bool,
-    /// In a worm with CE.
-    pub marked: bool,
-    /// In a worm that switches copy.
-    pub copied: bool,
-}
-
-/// What becomes of a PDU from above, before anything of it is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
-    /// It is taken; what it says of `stable` only if it comes from the parent or the
-    /// origin.
-    Taken {
-        /// What it says of `stable` counts.
-        stable_counts: bool,
-    },
-    /// The stream is to be opened anew as the PDU says.
-    OpenAnew,
-}
 
 impl Session {
     /// Whether a member may say what is stable and which life the stream has.
@@ -91,7 +63,7 @@ impl Session {
             if !told {
                 return Err(if is_newer { Reject::NotParent } else { reject });
             }
-            if Unproven::note(&mut self.unproven, Said::Stream(stream), least_us, now) {
+            if Unproven::note(&mut self.unproven, Claim::Stream(stream), least_us, now) {
                 return Ok(Judgement::OpenAnew);
             }
             // What waits here would wait until it is said again.
@@ -107,9 +79,9 @@ impl Session {
         }
         let stable = stable.expand(self.stable);
         let said = if stable > self.cumulative {
-            Said::Ahead
+            Claim::Ahead
         } else if stable < self.stable && !self.proven {
-            Said::Behind
+            Claim::Behind
         } else {
             self.unproven = None;
             return Ok(Judgement::Taken {
@@ -118,14 +90,14 @@ impl Session {
         };
         if !Unproven::note(&mut self.unproven, said, forward_us, now) {
             // It is said once to one that has all that its parent knew of, and then with the next message only.
-            if let Some(reception) = self.reception.as_mut().filter(|_| said == Said::Ahead) {
+            if let Some(reception) = self.reception.as_mut().filter(|_| said == Claim::Ahead) {
                 reception.ask_origin_in(forward_us, now);
             }
             return Err(Reject::StableUnproven);
         }
         self.unproven = None;
         match said {
-            Said::Behind => Ok(Judgement::OpenAnew),
+            Claim::Behind => Ok(Judgement::OpenAnew),
             _ => Ok(Judgement::Taken {
                 stable_counts: true,
             }),

@@ -6,38 +6,42 @@ mod broadcast;
 mod choice;
 pub(crate) mod copied;
 mod delivery;
-mod gathering;
+mod gather;
 mod incoming;
+mod judgement;
 mod lag;
+mod messages;
 mod outgoing;
 mod reception;
 mod replan;
+mod return_runs;
 mod returned;
 mod sending;
 pub(crate) mod shared;
+mod worms;
 
 use crate::child::{Acked, Child};
 use crate::config::Timing;
 use crate::event::{Event, LossReason, Transmit};
+use crate::gather::words::{Gathering, Heard};
 use crate::plan::{GroupPlan, Role};
 use crate::statistics::SessionStatistics;
 use crate::time::Instant;
 use crate::window::store::Store;
 use crate::window::unproven::Unproven;
-use broadcast::Broadcast;
-use gathering::{Gathering, Heard};
-use incoming::Said;
-pub(crate) use incoming::{Arrival, Judgement};
+use judgement::Claim;
+pub(crate) use judgement::{Arrival, Judgement};
 pub use lag::{Behind, ChildLag, StreamLag};
+pub use messages::Progress;
+use messages::Sending;
 pub(crate) use reception::Missed;
 use reception::Reception;
-use returned::Returned;
-pub use sending::Progress;
-use sending::Sending;
+use return_runs::Returned;
 use shared::Shared;
 use std::sync::Arc;
 use wormcast_wire::pdu::Common;
 use wormcast_wire::{ETHERNET_LENGTH, GroupId, HostId, Replication, Seq};
+use worms::Broadcast;
 
 /// Which stream a session is about, and where it starts.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +79,7 @@ pub(crate) struct Session {
     /// At a member: packets have come in order since the start.
     proven: bool,
     /// At a member: what the parent or the origin says and is not believed yet.
-    unproven: Option<Unproven<Said>>,
+    unproven: Option<Unproven<Claim>>,
     /// Where the packets end that this host has sent.
     sent_end: u64,
     children: Vec<Child>,

@@ -4,6 +4,7 @@
 
 use super::Session;
 use super::reception::Reception;
+use super::return_runs::Returned;
 use super::shared::Shared;
 use crate::event::{Event, Transmit};
 use crate::reject::Reject;
@@ -12,36 +13,6 @@ use crate::window::runs::Runs;
 use wormcast_wire::ack::{Ack, List, RANGES_MAX, SeqRange};
 use wormcast_wire::pdu::{Body, Data, Status};
 use wormcast_wire::{BufferClass, FailReason, HostId, Seq};
-
-/// What has come back of a stream.
-#[derive(Debug)]
-pub(crate) struct Returned {
-    /// When to acknowledge it, and what ACKs tell of the way.
-    pub reception: Reception,
-    /// Everything before has come back, or is waited for no more.
-    end: u64,
-    /// What has come back beyond.
-    runs: Runs,
-}
-
-impl Returned {
-    /// Nothing of `start..end` is waited for.
-    fn add(&mut self, start: u64, end: u64) {
-        self.runs.add(start, end);
-        if let Some((_, end)) = self.runs.containing(self.end) {
-            self.end = end;
-        }
-        self.runs.forget_before(self.end);
-    }
-
-    /// Nothing before `stable` is waited for. It became stable without coming back only where the way back was given up,
-    /// and then this host is named as one without it.
-    pub fn skip_to(&mut self, stable: u64) {
-        if stable > self.end {
-            self.add(self.end, stable);
-        }
-    }
-}
 
 impl Session {
     /// Where the plan says so, the stream comes back here from now on, or goes on to.

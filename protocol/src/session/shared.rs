@@ -12,7 +12,12 @@ use std::sync::Arc;
 use wormcast_wire::gather::{self, Said};
 use wormcast_wire::pdu::{self, Body, Common};
 use wormcast_wire::worm::{self, Header, Kind, flags};
-use wormcast_wire::{BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, HostId, ROUTE_LENGTH_MAX};
+use wormcast_wire::{
+    BufferClass, ETHERNET_LENGTH, ETHERTYPE_HOST_PDU, GroupId, HostId, ROUTE_LENGTH_MAX,
+};
+
+/// A stream, by its group and origin.
+pub(crate) type SessionKey = (GroupId, HostId);
 
 /// Time between two drains of the queue, so that the least delay is seen anew.
 const DRAIN_INTERVAL_US: u64 = 4_000_000;

@@ -2,37 +2,9 @@
 
 use super::{Acked, Child};
 use crate::config::Timing;
+use crate::gather::belief::Gathered;
 use crate::time::Instant;
 use crate::window::unproven;
-
-/// How far gathered ACKs are believed of a child.
-#[derive(Debug, Default)]
-pub(super) struct Gathered {
-    /// They said that it holds everything before.
-    until: u64,
-    /// It says that it holds less than that, and since when.
-    denied: Option<(u64, Instant)>,
-    /// What switches remember was said by a memory that it has lost. What it has confirmed counts still.
-    lost: bool,
-}
-
-impl Gathered {
-    /// The child has lost its memory: what it holds, it says itself.
-    pub fn distrust(&mut self) {
-        *self = Gathered {
-            lost: true,
-            ..Gathered::default()
-        };
-    }
-}
-
-impl Acked {
-    /// When the latest of the packets acknowledged was sent, if it was sent once.
-    pub fn latest_sent(&self) -> Option<Instant> {
-        let once = self.latest.filter(|send| send.own && !send.again);
-        once.map(|send| send.sent)
-    }
-}
 
 impl Child {
     /// All members, the child and those below it among them, hold everything before `cumulative`, and have confirmed

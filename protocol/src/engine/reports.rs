@@ -1,0 +1,28 @@
+//! What a member has still to tell of messages, and what it was told.
+
+use super::SessionKey;
+use crate::event::Unclaimed;
+use std::collections::{BTreeMap, BTreeSet};
+use wormcast_wire::{HostId, Seq};
+
+/// Reports of members that the shell has not taken. More are dropped and counted; the
+/// members repeat theirs, and no outcome depends on one.
+pub const UNCLAIMED_MAX: usize = 1024;
+
+/// Reports in both directions.
+#[derive(Default)]
+pub(super) struct Reports {
+    /// Streams whose origins are to be told.
+    pub(super) due: BTreeSet<SessionKey>,
+    /// Messages whose place in the order is asked of a host, or that are said to be next to one, by group and origin and
+    /// that host: the life of the stream, the first packet, whether it is next.
+    pub(super) orders_due: BTreeMap<(SessionKey, HostId), (u32, Seq, bool)>,
+    /// What members have told this host.
+    pub(super) told: BTreeSet<Unclaimed>,
+}
+
+impl Reports {
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty() || !self.orders_due.is_empty()
+    }
+}
