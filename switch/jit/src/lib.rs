@@ -11,6 +11,7 @@ mod checksum;
 mod control;
 mod deparser;
 mod headers;
+mod interpreted;
 mod lower;
 mod ops;
 mod parser;

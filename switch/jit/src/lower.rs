@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlags, SigRef, Sign
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::ops::is_interpreted;
+use super::interpreted::is_interpreted;
 use wormcast_switch_pipeline::abi::{Calls, Numbers, Run, status};
 use wormcast_switch_program::code::Op;
 use wormcast_switch_program::{Program, Slot, effects};

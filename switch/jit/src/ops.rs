@@ -5,56 +5,17 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
+use super::interpreted::is_interpreted;
 use super::lower::{Exits, Known, Lower, Register, common};
-use super::wide::is_short;
 use wormcast_switch_pipeline::abi::status;
+use wormcast_switch_program::Slot;
 use wormcast_switch_program::code::Op;
-use wormcast_switch_program::{Program, Slot};
 
 /// The instructions of a piece of code: from its start to its first end.
 pub(super) fn piece(ops: &[Op], start: u32) -> &[Op] {
     let ops = &ops[start as usize..];
     let length = ops.iter().position(|op| matches!(op, Op::End));
     &ops[..length.unwrap_or(ops.len())]
-}
-
-/// Whether an instruction is left to the interpreter: rare or long ones.
-pub(super) fn is_interpreted(program: &Program, op: Op) -> bool {
-    match op {
-        Op::Wide { index } => !is_short(&program.code.wide[index as usize]),
-        Op::ExtractNext { stack } | Op::ExtractVarbitNext { stack, .. } => {
-            let stack = &program.layout.stacks[stack as usize];
-            let mut elements = stack.first_header..stack.first_header + stack.size;
-            elements.any(|header| program.layout.headers[header as usize].union.is_some())
-        }
-        Op::FindHeader { .. }
-        | Op::MakeValidAt { .. }
-        | Op::MakeInvalidAt { .. }
-        | Op::CopyHeaderAt { .. }
-        | Op::ValidAt { .. }
-        | Op::EqualHeaders { .. }
-        | Op::EqualVarbits { .. }
-        | Op::CopyStack { .. }
-        | Op::Push { .. }
-        | Op::Pop { .. }
-        | Op::LoadLastUnion { .. }
-        | Op::CopyUnions { .. }
-        | Op::PushUnions { .. }
-        | Op::PopUnions { .. }
-        | Op::ReadRegister { .. }
-        | Op::WriteRegister { .. }
-        | Op::ExecuteMeter { .. }
-        | Op::Hash { .. }
-        | Op::Random { .. }
-        | Op::Clone { .. }
-        | Op::Resubmit { .. }
-        | Op::Recirculate { .. }
-        | Op::Digest { .. }
-        | Op::Truncate { .. }
-        | Op::ExtractUnionNext { .. }
-        | Op::ExtractVarbitUnionNext { .. } => true,
-        _ => false,
-    }
 }
 
 /// A place in a piece of code that jumps lead to.

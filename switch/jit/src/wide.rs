@@ -7,36 +7,8 @@ use super::lower::Lower;
 use wormcast_switch_program::Slot;
 use wormcast_switch_program::code::{WideKind, WideOp};
 
-/// Most words of an operand; longer ones are left to the interpreter.
-const LIMBS_MAX: u32 = 4;
-
-/// Whether an operation becomes machine code.
-pub(super) fn is_short(wide: &WideOp) -> bool {
-    match wide.kind {
-        WideKind::Extend | WideKind::ExtendSigned => wide.limbs.max(wide.extra) <= LIMBS_MAX,
-        WideKind::ShiftLeft | WideKind::ShiftRight => wide.limbs == 2,
-        WideKind::And
-        | WideKind::Or
-        | WideKind::Xor
-        | WideKind::Not
-        | WideKind::Add
-        | WideKind::Subtract
-        | WideKind::Equal
-        | WideKind::Less
-        | WideKind::LessSigned
-        | WideKind::SignExtend
-        | WideKind::Mask => wide.limbs <= LIMBS_MAX,
-        WideKind::ShiftRightSigned
-        | WideKind::Multiply
-        | WideKind::Divide
-        | WideKind::Modulo
-        | WideKind::ClampUnsigned
-        | WideKind::ClampSigned => false,
-    }
-}
-
 impl Lower<'_, '_> {
-    /// An operation that [`is_short`].
+    /// An operation that [`super::interpreted::is_interpreted`] does not hold of.
     pub(super) fn lower_wide(&mut self, wide: &WideOp) {
         let limbs = wide.limbs;
         let result = match wide.kind {

@@ -131,3 +131,10 @@ pub fn header_bytes_max(program: &Program) -> usize {
         })
         .sum()
 }
+
+/// Words of the longest key of a table or a select.
+pub(crate) fn key_words_max(program: &Program) -> usize {
+    let tables = program.table_plans.iter().map(|plan| plan.key_words);
+    let most = tables.chain([program.parser.key_words]).max();
+    most.unwrap_or(0) as usize
+}

@@ -52,13 +52,6 @@ pub const NUMBERS: Numbers = Numbers {
     parser_states_max: limits::PARSER_STATES_MAX as u64,
 };
 
-/// Words of the longest key of a table or a select.
-pub(super) fn key_words_max(program: &Program) -> usize {
-    let tables = program.table_plans.iter().map(|plan| plan.key_words);
-    let most = tables.chain([program.parser.key_words]).max();
-    most.unwrap_or(0) as usize
-}
-
 impl Pipeline {
     /// How packets are run: interpreted, though compiled was asked for, where
     /// there is no code for the machine or the program.

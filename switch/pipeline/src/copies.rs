@@ -3,7 +3,7 @@
 use super::Pipeline;
 use super::config::{PortId, limits};
 use super::event::TraceEvent;
-use super::forward::{EmitSink, TrafficSink};
+use super::sink::{EmitSink, TrafficSink};
 use super::stages::run_parser;
 use super::statistics::Event;
 use wormcast_switch_program::Bits;

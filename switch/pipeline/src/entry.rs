@@ -5,6 +5,25 @@ use std::collections::BTreeMap;
 use super::config::PortId;
 use wormcast_switch_program::{ActionCall, FieldMatch};
 
+/// Names an entry of a table for as long as it is there.
+///
+/// Numbers are used again, the lowest first; the generation tells the entries apart that
+/// had one number (the last 256 of them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryHandle {
+    /// Place in the table.
+    pub number: u32,
+    /// Entries that had the number before, modulo 256.
+    pub generation: u8,
+}
+
+impl EntryHandle {
+    /// As BMv2 writes it: the generation above 24 bits of the number.
+    pub fn to_u32(self) -> u32 {
+        u32::from(self.generation) << 24 | self.number
+    }
+}
+
 /// What an entry of a table does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryAction {

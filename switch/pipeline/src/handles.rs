@@ -1,29 +1,10 @@
 //! Entries by number: a name that stays as long as the entry.
 
 use super::Pipeline;
-use super::entry::TableEntry;
+use super::entry::{EntryHandle, TableEntry};
 use super::error::ControlError;
 use wormcast_switch_program::FieldMatch;
 use wormcast_switch_program::TableId;
-
-/// Names an entry of a table for as long as it is there.
-///
-/// Numbers are used again, the lowest first; the generation tells the entries apart that
-/// had one number (the last 256 of them).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EntryHandle {
-    /// Place in the table.
-    pub number: u32,
-    /// Entries that had the number before, modulo 256.
-    pub generation: u8,
-}
-
-impl EntryHandle {
-    /// As BMv2 writes it: the generation above 24 bits of the number.
-    pub fn to_u32(self) -> u32 {
-        u32::from(self.generation) << 24 | self.number
-    }
-}
 
 impl Pipeline {
     /// The handle of the entry with a key.

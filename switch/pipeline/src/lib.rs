@@ -19,6 +19,7 @@ mod compiled;
 mod config;
 mod copies;
 mod crc;
+mod crc_control;
 mod entries;
 mod entry;
 mod error;
@@ -43,12 +44,15 @@ mod packet;
 mod profile;
 mod recorder;
 mod replication;
+mod sink;
 mod stages;
 mod statistics;
 mod table;
 mod text;
+mod timer;
 mod traced;
 mod tracing;
+mod transaction;
 mod unions;
 mod value_set;
 mod wide;
@@ -60,16 +64,15 @@ pub use compiled::{CALLS, NUMBERS};
 pub use config::{Execution, PipelineConfig, PortId, limits};
 pub use crc::CrcParameters;
 pub use entry::{
-    ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction, GroupMember,
-    MeterRates, Replica, SelectionMode, SizeSemantics, TableEntry, WeightedCall,
+    ActionSet, Backups, CloneSession, ColourCounts, CounterValue, EntryAction, EntryHandle,
+    GroupMember, MeterRates, Replica, SelectionMode, SizeSemantics, TableEntry, WeightedCall,
 };
 pub use error::ControlError;
-pub use forward::{EmitSink, TrafficSink};
-pub use handles::EntryHandle;
-pub use idle::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 pub use loaded::{Compilation, Compiler, LoadedProgram, MachineCode};
 pub use packet::{DequeueInfo, Queued};
+pub use sink::{EmitSink, TrafficSink};
 pub use statistics::{DropCause, Event, PORTS_COUNTED, Statistics, TableCounts};
+pub use timer::{Expired, IDLE_TIMEOUT_MIN_US, Idle};
 
 use abi::Entries;
 use journal::Journal;
@@ -115,7 +118,7 @@ pub struct Pipeline {
     tracing: Tracing,
     /// The drop port as `egress_spec` shows it.
     drop_spec: u64,
-    journal: Journal,
+    journal: Journal<Pipeline>,
     /// Time as control operations see it.
     now_us: u64,
     /// Table that is looked at first for idle entries.
@@ -158,7 +161,7 @@ impl Pipeline {
         let value_sets = vec![Vec::new(); program.value_sets().len()];
         Self {
             entries,
-            key_words: vec![0; compiled::key_words_max(&program)],
+            key_words: vec![0; abi::key_words_max(&program)],
             header_bytes: crate::abi::header_bytes_max(&program),
             drop_spec: u64::from(config.drop_port.0) & ones(width),
             program,

@@ -2,7 +2,7 @@
 
 use super::config::{PortId, limits};
 use super::machine::Machine;
-use super::tracing::Mark;
+use super::recorder::Mark;
 
 /// A packet on its way from ingress to egress, in the hands of the traffic manager.
 ///

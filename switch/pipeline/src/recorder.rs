@@ -1,11 +1,19 @@
 //! Records what happens to one packet while the pipeline has it.
 
 use super::event::TraceEvent;
-use super::tracing::Mark;
 use crate::{Event, Statistics};
 use wormcast_switch_program::Stage;
 use wormcast_switch_program::code::Op;
 use wormcast_switch_program::{Program, Slot};
+
+/// What a packet carries through its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub packet: u64,
+    pub copy: u64,
+    /// One bit for each trace that wants it; 0: the packet is not traced.
+    pub traces: u8,
+}
 
 /// Most events of one record; more are counted.
 const EVENTS_MAX: usize = 4096;

@@ -1,8 +1,8 @@
 //! The programmable stages: parser, controls, tables, conditions of checksums.
 
 use super::config::limits;
+use super::entry::EntryHandle;
 use super::event::{TableLookup, TraceEvent};
-use super::handles::EntryHandle;
 use super::machine::{Flow, Machine};
 use super::profile::Profile;
 use super::statistics::{DropCause, Event};

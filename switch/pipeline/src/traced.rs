@@ -4,9 +4,9 @@
 use super::Pipeline;
 use super::config::PortId;
 use super::event::TraceEvent;
-use super::forward::EmitSink;
 use super::machine::{Flow, Machine};
 use super::packet::{DequeueInfo, Queued};
+use super::sink::EmitSink;
 use super::statistics::{DropCause, Event};
 use super::tracing::Tracing;
 use wormcast_switch_program::Program;

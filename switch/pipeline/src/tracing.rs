@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::event::TraceRecord;
 use super::filter::Filter;
 use super::loaded::LoadedProgram;
-use super::recorder::Recorder;
+use super::recorder::{Mark, Recorder};
 use wormcast_switch_program::Program;
 use wormcast_switch_program::Stage;
 
@@ -37,15 +37,6 @@ pub trait TraceSink: fmt::Debug + Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{TRACES_MAX} traces run already, which is the most")]
 pub struct TracesFull;
-
-/// What a packet carries through its queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    pub packet: u64,
-    pub copy: u64,
-    /// One bit for each trace that wants it; 0: the packet is not traced.
-    pub traces: u8,
-}
 
 #[derive(Debug)]
 struct Subscription {

@@ -1,47 +1,17 @@
 //! What the sequencer does besides.
 
+use super::sequencer::Leading;
 use super::{MessageId, Order, RUNS_MAX, Streams};
 use std::collections::{BTreeMap, VecDeque};
 use wormcast_protocol::Instant;
+use wormcast_wire::Seq;
 use wormcast_wire::order::{OrderMessage, Run};
-use wormcast_wire::{HostId, Seq};
 
 /// Least time between two times that the sequencer says again all that counts, µs.
 pub(super) const SNAPSHOT_US: u64 = 100_000;
 
 /// Time that members ask for a message until it gets a place though it has not come, µs.
 pub(super) const ON_ITS_WAY_US: u64 = 2_000_000;
-
-/// What the sequencer does besides.
-#[derive(Debug, Default)]
-pub(super) struct Leading {
-    /// Where the next message begins that is not ordered yet, and in which life of the stream.
-    next: BTreeMap<HostId, (u32, Seq)>,
-    /// Runs of `live` from this place on nobody has been told of.
-    pub untold: usize,
-    /// How many runs of `live`, in their order, were told first by which order message of this host's stream.
-    told: VecDeque<(u64, usize)>,
-    snapshot_wanted: bool,
-    snapshot_at: Instant,
-    /// The plan has changed: nothing is said before all that counts, since what was said by the plan before may be
-    /// ignored, or have come to other members.
-    pub plan_changed: bool,
-    /// By origin the life of its stream in which messages are asked for and none comes, and since when.
-    asked: BTreeMap<HostId, (u32, Instant)>,
-}
-
-impl Leading {
-    /// The first run is forgotten.
-    pub fn forget_first(&mut self) {
-        self.untold = self.untold.saturating_sub(1);
-        if let Some((_, runs)) = self.told.front_mut() {
-            *runs -= 1;
-            if *runs == 0 {
-                self.told.pop_front();
-            }
-        }
-    }
-}
 
 impl Order {
     /// Takes up or gives up the place of the sequencer.

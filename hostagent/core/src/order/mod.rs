@@ -9,8 +9,9 @@
 //! Pure: who has what of which stream is asked of a [`Streams`].
 
 mod leading;
+mod sequencer;
 
-use leading::Leading;
+use sequencer::Leading;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_protocol::{Instant, Unbroken};
 use wormcast_wire::order::{OrderMessage, Run};

@@ -1,7 +1,18 @@
 //! Fields of a plan that are hosts, and what is said where one is wrong.
 
-use super::{MEMBERS_MAX, PlanRejected};
+use wormcast_wire::ack::SET_BYTES_MAX;
 use wormcast_wire::{HOST_ID_MAX, HostId};
+
+/// Members of one group at most. An ACK has a bit for each that lacks messages: one without would seem to have them.
+pub const MEMBERS_MAX: usize = 1024;
+const _: () = assert!(MEMBERS_MAX <= 8 * SET_BYTES_MAX);
+/// Characters of the reason for which a group is refused at most; the rest is cut off.
+pub(super) const REASON_CHARS_MAX: usize = 500;
+
+/// Why a plan is refused; the text goes back to the controller.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanRejected(pub(super) String);
 
 pub(super) fn rejected<T>(text: String) -> Result<T, PlanRejected> {
     Err(PlanRejected(text))

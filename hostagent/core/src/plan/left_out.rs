@@ -1,7 +1,6 @@
 //! Members of the operator's group that take no part at the moment.
 
-use super::fields::{list, parse_host, rejected};
-use super::{MEMBERS_MAX, PlanRejected, REASON_CHARS_MAX};
+use super::fields::{MEMBERS_MAX, PlanRejected, REASON_CHARS_MAX, list, parse_host, rejected};
 use std::sync::Arc;
 use wormcast_agent_proto as proto;
 use wormcast_wire::{GroupId, HostId};

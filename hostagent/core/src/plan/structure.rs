@@ -1,7 +1,6 @@
 //! One structure of a planned group: a scheme with its parameters.
 
-use super::PlanRejected;
-use super::fields::{list, parse_host, parse_hosts, rejected};
+use super::fields::{PlanRejected, list, parse_host, parse_hosts, rejected};
 use std::sync::Arc;
 use wormcast_agent_proto as proto;
 use wormcast_routing::structure::{

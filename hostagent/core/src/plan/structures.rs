@@ -1,9 +1,9 @@
 //! The structures of a planned group, computed when the engine asks for an origin.
 
-use super::PlannedGroup;
+use super::group::PlannedGroup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_protocol::{ChildRole, Copies, Role, Structures};
+use wormcast_protocol::{ChildRole, Choice, Copies, GroupPlan, Role, Structures};
 use wormcast_routing::structure::Structure;
 use wormcast_wire::{HostId, SchemeName};
 
@@ -34,6 +34,32 @@ impl Structures for PlannedStructures {
             }
             Some(SchemeName::Broadcast) => Copies::Broadcast,
             _ => Copies::SpanningTree,
+        }
+    }
+}
+
+impl PlannedGroup {
+    /// What the engine of `host` is told.
+    pub fn engine_plan(self: &Arc<Self>, host: HostId) -> GroupPlan {
+        GroupPlan {
+            id: self.id,
+            epoch: self.fingerprint,
+            choices: self
+                .structures
+                .iter()
+                .map(|one| Choice {
+                    bytes_most: one.bytes_most,
+                    replication: one.scheme.replication(),
+                })
+                .collect(),
+            members: self.members.clone(),
+            mtu: self.mtu,
+            structures: Arc::new(PlannedStructures {
+                host,
+                group: Arc::clone(self),
+            }),
+            tells_begun: self.sequencer.is_some(),
+            gathered: self.gathered.clone(),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What switches copy a group's worms along, where it is not the spanning tree.
 
-use super::PlanRejected;
-use super::fields::{parse_host, rejected};
+use super::fields::{PlanRejected, parse_host, rejected};
 use std::collections::BTreeMap;
 use wormcast_agent_proto as proto;
 use wormcast_routing::group::{SHARED_TREES_MAX, paths_along};

@@ -2,6 +2,7 @@
 
 mod hash;
 mod prefix;
+mod rank;
 mod ranked;
 #[cfg(test)]
 mod tests;

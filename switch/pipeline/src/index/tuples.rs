@@ -5,7 +5,7 @@
 //! none that is left can be better.
 
 use super::hash::HashIndex;
-use super::ranked::{Ranges, Rank, Ranked};
+use super::rank::{Ranges, Rank, Ranked};
 
 /// Patterns of any number, in as many indices as there are different masks.
 #[derive(Debug)]

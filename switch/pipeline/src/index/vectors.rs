@@ -6,7 +6,7 @@
 //! multi-dimensional range matching, SIGCOMM 1998, with the bytes for dimensions. The time
 //! depends on the number of patterns, and hardly on their masks.
 
-use super::ranked::{Ranges, Rank, Ranked};
+use super::rank::{Ranges, Rank, Ranked};
 
 /// Bytes of the key that some pattern may look at; keys with more are not for this.
 pub(super) const BYTES_MAX: usize = 96;

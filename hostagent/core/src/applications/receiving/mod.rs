@@ -14,7 +14,6 @@ use crate::clients::{
     ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
 use crate::order::{MessageId, Order};
-use ordered::Opened;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_protocol::{Engine, Instant, LossReason};
 use wormcast_wire::{FailReason, GroupId, HostId};
@@ -63,6 +62,16 @@ struct Stream {
     ask_at: Option<Instant>,
     /// When the origin of the message that comes first is told, or told again, that this one waits.
     remind_at: Option<Instant>,
+}
+
+/// The message at the front of a stream, its first byte having been read.
+struct Opened {
+    id: MessageId,
+    kind: u8,
+    /// The first byte was the last.
+    ended: bool,
+    /// Of an order message: what has been read.
+    bytes: Vec<u8>,
 }
 
 struct Arriving {

@@ -1,7 +1,7 @@
 //! Ordered groups: what the sequencer says is taken here, and messages of applications are held back
 //! until it is their turn.
 
-use super::{Receiving, Stream, StreamKey};
+use super::{Opened, Receiving, Stream, StreamKey};
 use crate::applications::sending::Sending;
 use crate::order::{
     ASK_FIRST_US, ASK_INTERVAL_US, MessageId, ORDER_BYTES_MAX, Order, StreamState, Streams, Turn,
@@ -16,16 +16,6 @@ pub(super) const TURN_LOOK_US: u64 = 50_000;
 
 /// Questions of members that are answered in one turn. More: they ask again.
 const WANTED_MAX: usize = 256;
-
-/// The message at the front of a stream, its first byte having been read.
-pub(super) struct Opened {
-    id: MessageId,
-    kind: u8,
-    /// The first byte was the last.
-    ended: bool,
-    /// Of an order message: what has been read.
-    bytes: Vec<u8>,
-}
 
 impl Stream {
     /// Nothing is left to read of the message at the front.

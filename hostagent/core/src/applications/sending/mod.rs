@@ -6,6 +6,7 @@
 
 mod left_out;
 mod outcomes;
+mod turn;
 mod turns;
 
 pub(super) use left_out::LeftOuts;
@@ -19,7 +20,7 @@ use crate::plan::{LeftOut, PlannedGroup};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use turns::{Active, Turn};
+use turn::{Active, Turn};
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::GroupId;
 

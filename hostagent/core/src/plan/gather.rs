@@ -1,7 +1,6 @@
 //! ACKs that switches gather (`wire/SPEC.md` §3.2), as a plan names them.
 
-use super::PlanRejected;
-use super::fields::{list, parse_host, rejected};
+use super::fields::{PlanRejected, list, parse_host, rejected};
 use std::collections::BTreeMap;
 use wormcast_agent_proto as proto;
 use wormcast_protocol::Gathered;
