@@ -8,7 +8,7 @@ crate or a Python package, files that use each other in a circle lie in one fold
 circle, so that each folder is above those it uses. What only tests use is no arrow: `#[cfg(test)]` modules are left out.
 The testbed (`mininet/`) uses what `TESTBED_USES` names; the modules of `TESTBED_USERS` alone use it.
 
-In Rust no files use each other in a circle at all, but for those that `RUST_CIRCLES` still names. A file uses another if
+In Rust no files use each other in a circle at all. A file uses another if
 it names something that is written there: by a `use` or by a path. A name that was handed on, by `pub use` or because a
 module above imported it, leads to the file that has it, so a parent that only declares its children or hands their names
 on uses none of them. Calling a method or reading a field names no file.
@@ -93,9 +93,6 @@ PURE_LIBRARIES = {
     "sha2", "thiserror", "twox-hash",
 }  # fmt: skip
 PACKAGES = {"wormcast": "controller/wormcast"}
-# Circles of files that are still to be opened, by crate: how many files each has. A circle goes from here when it is open,
-# and none is added.
-RUST_CIRCLES: dict[str, list[int]] = {}
 # Pure Python packages and what they must not import.
 PURE_PACKAGES = [
     f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "verify", "pictures")
@@ -483,24 +480,19 @@ def faults() -> list[str]:
     for folder, graph in graphs():
         found += graph_faults(ROOT / folder, graph)
         if folder in CRATES:
-            found += circle_faults(ROOT / folder, graph, RUST_CIRCLES.get(folder, []))
+            found += circle_faults(ROOT / folder, graph)
         if folder in PACKAGES.values():
             found += testbed_faults(ROOT / folder, graph)
     return found
 
 
-def circle_faults(base: Path, graph: Graph, known: list[int]) -> list[str]:
-    """Circles of files, unless there are just those that are known, by the number of their files."""
-    sizes = sorted(len(circle) for circle in circles(graph))
-    if sizes == known:
-        return []
+def circle_faults(base: Path, graph: Graph) -> list[str]:
+    """Circles of files, even within one folder."""
     name = base.relative_to(ROOT) if base.is_relative_to(ROOT) else base
-    lines = [f"{name}: circles of {sizes or 'no'} files; known are those of {known or 'none'}"]
-    for circle in circles(graph):
-        lines.append(
-            f"{name}: files in a circle: {', '.join(str(file.relative_to(base)) for file in circle)}"
-        )
-    return lines
+    return [
+        f"{name}: files in a circle: {', '.join(str(file.relative_to(base)) for file in circle)}"
+        for circle in circles(graph)
+    ]
 
 
 def graph_faults(base: Path, graph: Graph) -> list[str]:
