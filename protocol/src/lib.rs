@@ -36,6 +36,6 @@ pub use session::{Behind, ChildLag, Progress, StreamLag};
 pub use statistics::{Counters, SessionStatistics};
 pub use time::Instant;
 pub use trace::{
-    Choices, SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
+    Choices, OBSERVATIONS_MAX, Observation, TraceError, TraceRequest, Traced, WAYS_MAX, Way,
 };
 pub use wormcast_wire::{MTU_MAX, MTU_MIN};

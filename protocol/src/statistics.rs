@@ -96,8 +96,8 @@ pub struct Counters {
     pub sessions_reclaimed: u64,
     /// Reports of members without a receiver dropped because [`crate::UNCLAIMED_MAX`] waited.
     pub unclaimed_dropped: u64,
-    /// Probes that came and were dropped because [`crate::SIGHTINGS_MAX`] waited.
-    pub sightings_dropped: u64,
+    /// Probes that came and were dropped because [`crate::OBSERVATIONS_MAX`] waited.
+    pub observations_dropped: u64,
     /// Answers of switches that came and were dropped because [`crate::ANSWERS_MAX`] waited.
     pub answers_dropped: u64,
 }
@@ -115,7 +115,7 @@ impl Default for Counters {
             events_dropped: 0,
             sessions_reclaimed: 0,
             unclaimed_dropped: 0,
-            sightings_dropped: 0,
+            observations_dropped: 0,
             answers_dropped: 0,
         }
     }
@@ -143,7 +143,7 @@ impl Counters {
             ("events_dropped", self.events_dropped),
             ("sessions_reclaimed", self.sessions_reclaimed),
             ("unclaimed_dropped", self.unclaimed_dropped),
-            ("sightings_dropped", self.sightings_dropped),
+            ("sightings_dropped", self.observations_dropped),
             ("answers_dropped", self.answers_dropped),
         ]
         .into_iter()

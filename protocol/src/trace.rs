@@ -9,7 +9,7 @@ use wormcast_wire::{GroupId, HostId};
 /// Ways of one trace at one host; a request for more is refused.
 pub const WAYS_MAX: usize = 1024;
 /// Arrivals that the shell has not taken. More are dropped and counted; probes are sent again.
-pub const SIGHTINGS_MAX: usize = 1024;
+pub const OBSERVATIONS_MAX: usize = 1024;
 /// Choices that an error names.
 const NAMED_MAX: usize = 16;
 
@@ -61,7 +61,7 @@ pub struct Way {
 
 /// A probe that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct Observation {
     /// Number of the trace.
     pub trace: u32,
     /// Number of the way.
@@ -171,7 +171,7 @@ pub(crate) fn choices(what: &'static str, numbers: impl Iterator<Item = u16>) ->
 pub(crate) struct Probes {
     /// Frames to be sent: those of the last trace.
     pub(crate) due: VecDeque<Vec<u8>>,
-    pub(crate) seen: VecDeque<Sighting>,
+    pub(crate) seen: VecDeque<Observation>,
 }
 
 impl Probes {

@@ -8,7 +8,7 @@ use wormcast_protocol::{
     Choice, Edge, Engine, EngineConfig, Gathered, GroupPlan, Instant, Reject, Role, StreamLag,
     Structures,
 };
-use wormcast_wire::gather::{self, Op, Said, flags};
+use wormcast_wire::gather::{self, Announcement, Op, flags};
 use wormcast_wire::worm::{self, Kind};
 use wormcast_wire::{BufferClass, GroupId, HostId, Replication, Seq};
 
@@ -98,24 +98,29 @@ fn question(number: u32, branches: &[(u32, &[u8], u8)]) -> BranchQuestion {
 }
 
 /// Requests that leave: number of the worm, route, what they say.
-fn requests(engine: &mut Engine) -> Vec<(u16, Vec<u8>, Said)> {
+fn requests(engine: &mut Engine) -> Vec<(u16, Vec<u8>, Announcement)> {
     let read = |frame: &Vec<u8>| {
         let worm = worm::decode(frame).expect("its own frame");
         (worm.header.kind == Kind::Gather).then(|| {
-            let said = gather::decode(&worm).expect("it says something");
-            (worm.header.sequence, worm.route.to_vec(), said)
+            let announced = gather::decode(&worm).expect("it says something");
+            (worm.header.sequence, worm.route.to_vec(), announced)
         })
     };
     sent(engine).iter().filter_map(read).collect()
 }
 
 /// What a switch makes of a request.
-fn answer(sequence: u16, request: &Said, known: Option<(u32, u32)>) -> Vec<u8> {
+fn answer(sequence: u16, request: &Announcement, known: Option<(u32, u32)>) -> Vec<u8> {
     answer_of(SWITCH, sequence, request, known)
 }
 
-fn answer_of(source: HostId, sequence: u16, request: &Said, known: Option<(u32, u32)>) -> Vec<u8> {
-    let said = Said {
+fn answer_of(
+    source: HostId,
+    sequence: u16,
+    request: &Announcement,
+    known: Option<(u32, u32)>,
+) -> Vec<u8> {
+    let announced = Announcement {
         op: Op::Answer,
         flags: known.map_or(0, |_| flags::KNOWN),
         cumulative: Seq(known.map_or(0, |known| known.0)),
@@ -123,7 +128,7 @@ fn answer_of(source: HostId, sequence: u16, request: &Said, known: Option<(u32, 
         ..*request
     };
     let mut frame = vec![0; gather::FRAME_LENGTH_MAX];
-    let length = gather::encode(&mut frame, [3; 6], (source, sequence), &[], &said);
+    let length = gather::encode(&mut frame, [3; 6], (source, sequence), &[], &announced);
     frame.truncate(length);
     frame
 }
@@ -139,7 +144,7 @@ fn requests_leave_and_answers_are_known_by_the_number_of_the_worm() {
         "they are due"
     );
     let asked = requests(&mut engine);
-    let says = |port| Said {
+    let says = |port| Announcement {
         op: Op::Request,
         flags: 0,
         group: GROUP,
@@ -181,18 +186,18 @@ fn requests_leave_and_answers_are_known_by_the_number_of_the_worm() {
 #[test]
 fn answers_that_fit_no_request_are_refused() {
     let mut engine = origin();
-    let other = |sequence: u16, request: &Said| answer(sequence, request, Some((102, 101)));
+    let other = |sequence: u16, request: &Announcement| answer(sequence, request, Some((102, 101)));
     engine
         .ask_branches(question(7, &[(0, &[], 4)]))
         .expect("asked");
     let (sequence, _, request) = requests(&mut engine).remove(0);
     for changed in [
-        Said { port: 5, ..request },
-        Said {
+        Announcement { port: 5, ..request },
+        Announcement {
             epoch: 8,
             ..request
         },
-        Said {
+        Announcement {
             stream: STREAM + 1,
             ..request
         },
@@ -297,7 +302,7 @@ fn an_origin_tells_how_far_its_stream_and_its_children_are() {
         engine.lag(GROUP, ORIGIN),
         Some(of(first, child(first, first)))
     );
-    let said = Said {
+    let announced = Announcement {
         op: Op::Ack,
         flags: 0,
         group: GROUP,
@@ -309,7 +314,7 @@ fn an_origin_tells_how_far_its_stream_and_its_children_are() {
         stable: Seq(101),
     };
     let mut frame = vec![0; gather::FRAME_LENGTH_MAX];
-    let length = gather::encode(&mut frame, [3; 6], (SWITCH, 1), &[], &said);
+    let length = gather::encode(&mut frame, [3; 6], (SWITCH, 1), &[], &announced);
     engine.handle_frame(&frame[..length], NOW).expect("taken");
     let told = of(first + 1, child(first + 2, first + 1));
     assert_eq!(engine.lag(GROUP, ORIGIN), Some(told));

@@ -17,7 +17,7 @@ fn packets_are_cut_to_what_the_plan_says() {
             (Some(1), 576),
         ] {
             let mut fabric = Fabric::new(replication, mtu);
-            fabric.narrow = most;
+            fabric.mtu_limited = most;
             let message = vec![7; 40_000];
             fabric.write(&message, true);
             let (failed, read) = fabric.run(5_000);
@@ -45,7 +45,7 @@ fn what_is_cut_later_keeps_to_the_new_plan() {
         fabric.run_quietly();
         assert!(fabric.longest > 8_000);
         fabric.plan_mtu(Some(NARROW));
-        (fabric.narrow, fabric.longest) = (NARROW.into(), 0);
+        (fabric.mtu_limited, fabric.longest) = (NARROW.into(), 0);
         fabric.write(&vec![7; 40_000], true);
         let (failed, read) = fabric.run(5_000);
         assert_eq!(failed, []);
@@ -65,7 +65,7 @@ fn packets_cut_before_hold_nobody_up_for_ever() {
         let now = fabric.now;
         fabric.origin().flush(GROUP, now).expect("a member");
         fabric.run_quietly();
-        fabric.narrow = NARROW.into();
+        fabric.mtu_limited = NARROW.into();
         let message = vec![7; 40_000];
         fabric.write(&message, true);
         fabric.step();
@@ -89,11 +89,11 @@ fn packets_cut_before_arrive_when_the_link_is_wide_again() {
     let now = fabric.now;
     fabric.origin().flush(GROUP, now).expect("a member");
     fabric.run_quietly();
-    fabric.narrow = NARROW.into();
+    fabric.mtu_limited = NARROW.into();
     fabric.write(&vec![7; 40_000], true);
     fabric.plan_mtu(Some(NARROW));
     (0..20_000).for_each(|_| fabric.step());
-    fabric.narrow = WIDE;
+    fabric.mtu_limited = WIDE;
     fabric.plan_mtu(None);
     let (failed, _) = fabric.run(20_000);
     assert_eq!(failed, []);

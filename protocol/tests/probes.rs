@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_protocol::{
     Alternative, Alternatives, Choice, Copies, Edge, Engine, EngineConfig, GroupPlan, Instant,
-    Role, SIGHTINGS_MAX, Structures, TraceRequest, Traced, Way,
+    OBSERVATIONS_MAX, Role, Structures, TraceRequest, Traced, Way,
 };
 use wormcast_wire::trace::{RECORD_LENGTH, Record};
 use wormcast_wire::worm::{self, Kind, flags};
@@ -286,7 +286,7 @@ fn whoever_gets_a_probe_says_what_it_brought() {
         Engine::new(config).expect("a host that is no member of any group")
     }] {
         receiver.handle_frame(&arrived, NOW).expect("taken");
-        let seen = receiver.poll_sighting().expect("it came");
+        let seen = receiver.poll_observation().expect("it came");
         assert_eq!(
             (seen.trace, seen.way, seen.attempt, seen.sender),
             (77, 0, 1, MEMBERS[0])
@@ -296,7 +296,7 @@ fn whoever_gets_a_probe_says_what_it_brought() {
             (2, 64, 2, false)
         );
         assert_eq!(seen.records, records);
-        assert_eq!(receiver.poll_sighting(), None);
+        assert_eq!(receiver.poll_observation(), None);
         assert_eq!(
             sent(&mut receiver),
             Vec::<Vec<u8>>::new(),
@@ -307,7 +307,7 @@ fn whoever_gets_a_probe_says_what_it_brought() {
     origin
         .handle_frame(&arrived, NOW)
         .expect("its own, copied back");
-    assert_eq!(origin.poll_sighting(), None);
+    assert_eq!(origin.poll_observation(), None);
     assert_eq!(origin.counters().filtered, 1);
 }
 
@@ -322,7 +322,7 @@ fn what_is_damaged_on_the_way_is_not_believed() {
         let mut bad = good.clone();
         bad[at] ^= 0x10;
         let taken = receiver.handle_frame(&bad, NOW);
-        let seen = receiver.poll_sighting();
+        let seen = receiver.poll_observation();
         match (at - 28) / RECORD_LENGTH {
             0 => assert_eq!(
                 seen.expect("taken").records,
@@ -346,7 +346,7 @@ fn what_is_damaged_on_the_way_is_not_believed() {
         let mut bad = good.clone();
         bad[26] = count;
         assert!(receiver.handle_frame(&bad, NOW).is_err(), "count {count}");
-        assert_eq!(receiver.poll_sighting(), None);
+        assert_eq!(receiver.poll_observation(), None);
     }
 }
 
@@ -356,13 +356,13 @@ fn probes_that_nobody_takes_do_not_pile_up() {
     origin.trace(&to_host(2, Some(0))).expect("a way");
     let arrived = arriving(&sent(&mut origin).remove(0), &[]);
     let mut receiver = engine(MEMBERS[1]);
-    for _ in 0..SIGHTINGS_MAX + 3 {
+    for _ in 0..OBSERVATIONS_MAX + 3 {
         receiver.handle_frame(&arrived, NOW).expect("taken");
     }
-    assert_eq!(receiver.counters().sightings_dropped, 3);
+    assert_eq!(receiver.counters().observations_dropped, 3);
     assert_eq!(
-        std::iter::from_fn(|| receiver.poll_sighting()).count(),
-        SIGHTINGS_MAX
+        std::iter::from_fn(|| receiver.poll_observation()).count(),
+        OBSERVATIONS_MAX
     );
     // A trace that is asked for again replaces what waits of the one before.
     for _ in 0..5 {

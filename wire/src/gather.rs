@@ -36,7 +36,7 @@ pub mod flags {
 
 /// What a GATHER worm says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Announcement {
     /// What it is.
     pub op: Op,
     /// [`flags`].
@@ -58,7 +58,7 @@ pub struct Said {
 }
 
 /// Reads what a GATHER worm says.
-pub fn decode(worm: &Worm<'_>) -> Result<Said, DecodeError> {
+pub fn decode(worm: &Worm<'_>) -> Result<Announcement, DecodeError> {
     if worm.header.kind != Kind::Gather {
         return Err(DecodeError::WormKind);
     }
@@ -69,7 +69,7 @@ pub fn decode(worm: &Worm<'_>) -> Result<Said, DecodeError> {
         3 => Op::Answer,
         _ => return Err(DecodeError::GatherOp),
     };
-    Ok(Said {
+    Ok(Announcement {
         op,
         flags: body[1] & flags::ALL,
         group: GroupId(u16_at(body, 2)),
@@ -89,7 +89,7 @@ pub fn encode(
     mac: [u8; 6],
     (source, sequence): (HostId, u16),
     route: &[u8],
-    said: &Said,
+    announced: &Announcement,
 ) -> usize {
     let header = Header {
         kind: Kind::Gather,
@@ -101,16 +101,16 @@ pub fn encode(
     };
     let at = header::encode(frame, mac, &header, route);
     let body = &mut frame[at..at + LENGTH];
-    body[0] = said.op as u8;
-    body[1] = said.flags & flags::ALL;
-    put_u16(body, 2, said.group.0);
-    put_u16(body, 4, said.origin.0);
-    body[6] = said.port;
+    body[0] = announced.op as u8;
+    body[1] = announced.flags & flags::ALL;
+    put_u16(body, 2, announced.group.0);
+    put_u16(body, 4, announced.origin.0);
+    body[6] = announced.port;
     body[7] = 0;
-    put_u32(body, 8, said.epoch);
-    put_u32(body, 12, said.stream);
-    put_u32(body, 16, said.cumulative.0);
-    put_u32(body, 20, said.stable.0);
+    put_u32(body, 8, announced.epoch);
+    put_u32(body, 12, announced.stream);
+    put_u32(body, 16, announced.cumulative.0);
+    put_u32(body, 20, announced.stable.0);
     let end = at + LENGTH;
     header::seal(&mut frame[ETHERNET_LENGTH..end]);
     let length = end.max(FRAME_LENGTH_LEAST);
@@ -130,11 +130,11 @@ mod tests {
 
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-    fn any_said() -> impl Strategy<Value = Said> {
+    fn any_announcement() -> impl Strategy<Value = Announcement> {
         let op = prop_oneof![Just(Op::Ack), Just(Op::Request), Just(Op::Answer)];
         let names = (any::<u16>(), any::<u16>(), any::<u8>());
         let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>());
-        (op, 0..=flags::ALL, names, numbers).prop_map(|(op, flags, names, numbers)| Said {
+        (op, 0..=flags::ALL, names, numbers).prop_map(|(op, flags, names, numbers)| Announcement {
             op,
             flags,
             group: GroupId(names.0),
@@ -150,27 +150,27 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_decoded(
-            said in any_said(),
+            announced in any_announcement(),
             route in proptest::collection::vec(any::<u8>(), 0..=255),
             source: u16,
         ) {
             let mut frame = vec![0xAA; FRAME_LENGTH_MAX];
-            let length = encode(&mut frame, MAC, (HostId(source), 7), &route, &said);
+            let length = encode(&mut frame, MAC, (HostId(source), 7), &route, &announced);
             prop_assert!(length >= FRAME_LENGTH_LEAST);
             let worm = worm::decode(&frame[..length]).expect("own encoding");
             prop_assert_eq!((worm.header.source, worm.route), (HostId(source), &route[..]));
-            prop_assert_eq!(decode(&worm), Ok(said));
+            prop_assert_eq!(decode(&worm), Ok(announced));
             prop_assert!(worm.payload[LENGTH..].iter().all(|byte| *byte == 0));
         }
 
         #[test]
         fn one_flipped_bit_is_noticed(
-            said in any_said(),
+            announced in any_announcement(),
             route in proptest::collection::vec(any::<u8>(), 0..=9),
             bit in any::<proptest::sample::Index>(),
         ) {
             let mut frame = vec![0; FRAME_LENGTH_MAX];
-            encode(&mut frame, MAC, (HostId(1), 7), &route, &said);
+            encode(&mut frame, MAC, (HostId(1), 7), &route, &announced);
             let worm = &mut frame[ETHERNET_LENGTH..];
             let bit = bit.index((HEADER_LENGTH + route.len() + LENGTH) * 8);
             worm[bit / 8] ^= 1 << (bit % 8);

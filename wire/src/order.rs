@@ -28,8 +28,8 @@ pub struct Run {
 /// What one message says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderMessage {
-    /// Which reign: grows whenever the sequencer is chosen anew.
-    pub reign: u64,
+    /// Which epoch: grows whenever the sequencer is chosen anew.
+    pub epoch: u64,
     /// It says all that counts, not only what is new.
     pub snapshot: bool,
     /// The messages that come next, in their order.
@@ -42,7 +42,7 @@ impl OrderMessage {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + RUN_BYTES * self.runs.len());
         bytes.push(ORDER);
         bytes.push(if self.snapshot { SNAPSHOT } else { 0 });
-        bytes.extend(self.reign.to_be_bytes());
+        bytes.extend(self.epoch.to_be_bytes());
         for run in &self.runs {
             bytes.extend(run.origin.0.to_be_bytes());
             bytes.extend(run.stream.to_be_bytes());
@@ -71,7 +71,7 @@ impl OrderMessage {
         let runs: Vec<Run> = runs.map(run).collect();
         let is_run = |run: &Run| run.to.is_after(run.from);
         runs.iter().all(is_run).then_some(OrderMessage {
-            reign: u64::from_be_bytes(head[2..].try_into().ok()?),
+            epoch: u64::from_be_bytes(head[2..].try_into().ok()?),
             snapshot: head[1] == SNAPSHOT,
             runs,
         })
@@ -88,7 +88,7 @@ mod tests {
 
     fn message() -> OrderMessage {
         OrderMessage {
-            reign: 7 << 33,
+            epoch: 7 << 33,
             snapshot: true,
             runs: vec![
                 Run {

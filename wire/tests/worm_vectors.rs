@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 use support::{read, to_hex};
-use wormcast_wire::gather::{self, Op, Said};
+use wormcast_wire::gather::{self, Announcement, Op};
 use wormcast_wire::trace::{self, Record};
 use wormcast_wire::train::{Place, TRAIN_LENGTH, couple};
 use wormcast_wire::worm::{self, Header, Kind};
@@ -159,7 +159,7 @@ fn gather_worms_say_what_the_vectors_say_and_encode_back() {
         let name = vector["name"].as_str().expect("a name");
         let number = |member: &str| vector[member].as_u64().expect("a number");
         let bytes = |member: &str| from_hex(vector[member].as_str().expect("hexadecimal"));
-        let expected = Said {
+        let expected = Announcement {
             op: match number("op") {
                 1 => Op::Ack,
                 2 => Op::Request,

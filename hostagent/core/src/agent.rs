@@ -3,12 +3,12 @@
 //! Whoever runs it tells it of frames, requests and plans, calls [`advance`](Agent::advance) when
 //! something has come or [`poll_timeout`](Agent::poll_timeout) says so, and then empties what it
 //! has to say: [`poll_outbound`](Agent::poll_outbound), [`poll_report`](Agent::poll_report) and
-//! [`poll_remark`](Agent::poll_remark).
+//! [`poll_log_event`](Agent::poll_log_event).
 
 mod counts;
 mod lag;
 
-pub use lag::LagTold;
+pub use lag::LagReport;
 
 use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use wormcast_agent_proto::PlanChange;
 use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
-use wormcast_protocol::{Sighting, TraceRequest, Way};
+use wormcast_protocol::{Observation, TraceRequest, Way};
 use wormcast_wire::signal::is_signal;
 use wormcast_wire::train::is_train;
 use wormcast_wire::{FailReason, GroupId, HostId};
@@ -81,7 +81,7 @@ pub struct MemberReport {
 
 /// A line for the operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Remark {
+pub enum LogEvent {
     /// Something is lost or refused.
     Warning(String),
     /// A change of state.
@@ -103,7 +103,7 @@ pub struct Agent {
     failed: VecDeque<FailedMember>,
     /// At most one for each event; they are taken after each turn.
     reports: VecDeque<MemberReport>,
-    remarks: VecDeque<Remark>,
+    log_events: VecDeque<LogEvent>,
     frames_without_engine: u64,
 }
 
@@ -123,7 +123,7 @@ impl Agent {
             applications_due: None,
             failed: VecDeque::new(),
             reports: VecDeque::new(),
-            remarks: VecDeque::new(),
+            log_events: VecDeque::new(),
             frames_without_engine: 0,
         }
     }
@@ -470,21 +470,21 @@ impl Agent {
     }
 
     /// The next probe that came, for the controller.
-    pub fn poll_sighting(&mut self) -> Option<Sighting> {
-        self.engine.as_mut()?.poll_sighting()
+    pub fn poll_observation(&mut self) -> Option<Observation> {
+        self.engine.as_mut()?.poll_observation()
     }
 
     /// What the operator is to be told next.
-    pub fn poll_remark(&mut self) -> Option<Remark> {
-        self.remarks.pop_front()
+    pub fn poll_log_event(&mut self) -> Option<LogEvent> {
+        self.log_events.pop_front()
     }
 
     fn note(&mut self, text: String) {
-        self.remarks.push_back(Remark::Info(text));
+        self.log_events.push_back(LogEvent::Info(text));
     }
 
     fn warn(&mut self, text: String) {
-        self.remarks.push_back(Remark::Warning(text));
+        self.log_events.push_back(LogEvent::Warning(text));
     }
 
     /// Passes all events on: whoever acted before it knew of one could take a message for another. True if there were any.

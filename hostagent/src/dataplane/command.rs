@@ -4,7 +4,7 @@ use super::outbound::OutboundSender;
 use crate::link::{Prover, WakeHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use wormcast_agent_core::agent::LagTold;
+use wormcast_agent_core::agent::LagReport;
 use wormcast_agent_core::api::NumberedRequest;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
@@ -56,7 +56,7 @@ pub enum Command {
         /// Which switches are asked too, if any.
         question: BranchQuestion,
         /// Told what this host knows, and why switches are not asked.
-        done: oneshot::Sender<(LagTold, Result<(), String>)>,
+        done: oneshot::Sender<(LagReport, Result<(), String>)>,
     },
     /// A local client has connected.
     Connect {

@@ -31,7 +31,7 @@ use transmit::{Blocked, TransmitBatch};
 use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::transit::{TransitLimits, is_in_transit};
-use wormcast_protocol::{BranchAnswer, Instant, Sighting};
+use wormcast_protocol::{BranchAnswer, Instant, Observation};
 use wormcast_wire::HostId;
 
 /// Batches received before sending has its turn.
@@ -51,7 +51,7 @@ pub enum Report {
     /// A member that fails.
     Member(MemberReport),
     /// A probe that came.
-    Probe(Sighting),
+    Probe(Observation),
     /// A switch has answered.
     Branch(BranchAnswer),
 }

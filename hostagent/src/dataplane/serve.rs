@@ -2,7 +2,7 @@
 
 use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan, Report};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wormcast_agent_core::agent::Remark;
+use wormcast_agent_core::agent::LogEvent;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::RefusedGroup;
 use wormcast_protocol::Instant;
@@ -116,16 +116,16 @@ impl DataPlane {
         while let Some(report) = self.agent.poll_report() {
             self.report(Report::Member(report));
         }
-        while let Some(sighting) = self.agent.poll_sighting() {
-            self.report(Report::Probe(sighting));
+        while let Some(observation) = self.agent.poll_observation() {
+            self.report(Report::Probe(observation));
         }
         while let Some(answer) = self.agent.poll_branch_answer() {
             self.report(Report::Branch(answer));
         }
-        while let Some(remark) = self.agent.poll_remark() {
-            match remark {
-                Remark::Warning(text) => crate::log::warning!("{text}"),
-                Remark::Info(text) => crate::log::info!("{text}"),
+        while let Some(event) = self.agent.poll_log_event() {
+            match event {
+                LogEvent::Warning(text) => crate::log::warning!("{text}"),
+                LogEvent::Info(text) => crate::log::info!("{text}"),
             }
         }
     }

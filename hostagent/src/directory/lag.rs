@@ -4,7 +4,7 @@ use super::questions::{read_group, read_host};
 use super::rpc;
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle};
 use tokio::sync::oneshot;
-use wormcast_agent_core::agent::LagTold;
+use wormcast_agent_core::agent::LagReport;
 use wormcast_protocol::{AskedBranch, BranchQuestion, StreamLag};
 use wormcast_wire::HostId;
 
@@ -14,24 +14,24 @@ pub(super) async fn answer(
     asked: rpc::AskLag,
 ) -> Result<rpc::LagTold, DataPlaneGone> {
     let number = asked.number;
-    let (told, result) = match read(asked) {
+    let (answered, result) = match read(asked) {
         Ok((origin, question)) => {
-            let (done, told) = oneshot::channel();
+            let (done, answered) = oneshot::channel();
             let command = Command::Lag {
                 origin,
                 question,
                 done,
             };
             dataplane.send(command).await?;
-            told.await.map_err(|_| DataPlaneGone)?
+            answered.await.map_err(|_| DataPlaneGone)?
         }
-        Err(error) => (LagTold::default(), Err(error)),
+        Err(error) => (LagReport::default(), Err(error)),
     };
     Ok(rpc::LagTold {
         number,
         error: result.err().unwrap_or_default(),
-        origins: told.origins.iter().map(|host| host.0.into()).collect(),
-        stream: told.stream.map(stream),
+        origins: answered.origins.iter().map(|host| host.0.into()).collect(),
+        stream: answered.stream.map(stream),
     })
 }
 

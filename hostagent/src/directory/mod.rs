@@ -53,7 +53,7 @@ const REFUSED_MAX: usize = 1024;
 /// Counters of one Statistics at most: what the controller keeps of an agent.
 const COUNTERS_MAX: usize = 4096;
 /// Counters whose last value is remembered; with more, all are told again.
-const TOLD_MAX: usize = 2 * COUNTERS_MAX;
+const REPORTED_MAX: usize = 2 * COUNTERS_MAX;
 /// Of the messages of agent.proto, as this agent knows them.
 const REVISION: u32 = 3;
 /// Characters of a controller's refusal that are shown.
@@ -300,7 +300,7 @@ impl DirectoryClient {
         mut stream: Streaming<ControllerMessage>,
         outgoing: mpsc::Sender<AgentMessage>,
     ) -> Result<std::convert::Infallible, Break> {
-        let mut told = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         let mut tick = tokio::time::interval(STATISTICS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -330,8 +330,8 @@ impl DirectoryClient {
                             send(&outgoing, AgentBody::TraceSent(sent)).await?;
                         }
                         Some(ControllerBody::AskLag(asked)) => {
-                            let told = lag::answer(&self.dataplane, asked).await?;
-                            send(&outgoing, AgentBody::LagTold(told)).await?;
+                            let reported = lag::answer(&self.dataplane, asked).await?;
+                            send(&outgoing, AgentBody::LagTold(reported)).await?;
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {
@@ -347,7 +347,7 @@ impl DirectoryClient {
                 }
                 _ = tick.tick() => {
                     let mut statistics = self.statistics().await?;
-                    statistics.counters.retain(|counter| is_news(&mut told, counter));
+                    statistics.counters.retain(|counter| is_news(&mut reported, counter));
                     send(&outgoing, AgentBody::Statistics(statistics)).await?;
                 }
             }
@@ -447,11 +447,11 @@ fn sum_counters(figures: &[Figure]) -> Vec<Counter> {
 }
 
 /// Whether a counter has another value than was told before on this stream.
-fn is_news(told: &mut BTreeMap<(String, u32), u64>, counter: &Counter) -> bool {
-    if told.len() >= TOLD_MAX {
-        told.clear();
+fn is_news(reported: &mut BTreeMap<(String, u32), u64>, counter: &Counter) -> bool {
+    if reported.len() >= REPORTED_MAX {
+        reported.clear();
     }
-    let before = told.insert((counter.name.clone(), counter.group), counter.value);
+    let before = reported.insert((counter.name.clone(), counter.group), counter.value);
     before != Some(counter.value)
 }
 

@@ -4,14 +4,14 @@ use super::rpc;
 use super::rpc::agent_message::Body as AgentBody;
 use crate::dataplane::Report;
 use wormcast_agent_core::agent::MemberReport;
-use wormcast_protocol::{BranchAnswer, Sighting};
+use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::trace::Record;
 
 /// What the controller is told.
 pub(super) fn body(report: Report) -> AgentBody {
     match report {
         Report::Member(report) => AgentBody::MemberReport(member_report(report)),
-        Report::Probe(sighting) => AgentBody::ProbeSeen(probe_seen(&sighting)),
+        Report::Probe(observation) => AgentBody::ProbeSeen(probe_seen(&observation)),
         Report::Branch(answer) => AgentBody::BranchTold(branch_told(answer)),
     }
 }
@@ -26,17 +26,17 @@ fn member_report(report: MemberReport) -> rpc::MemberReport {
     }
 }
 
-fn probe_seen(sighting: &Sighting) -> rpc::ProbeSeen {
+fn probe_seen(observation: &Observation) -> rpc::ProbeSeen {
     rpc::ProbeSeen {
-        number: sighting.trace,
-        attempt: sighting.attempt.into(),
-        sender: sighting.sender.0.into(),
-        way: sighting.way.into(),
-        hops: sighting.hops.into(),
-        room: sighting.room.into(),
-        count: sighting.count.into(),
-        marked: sighting.marked,
-        records: sighting.records.iter().map(hop_record).collect(),
+        number: observation.trace,
+        attempt: observation.attempt.into(),
+        sender: observation.sender.0.into(),
+        way: observation.way.into(),
+        hops: observation.hops.into(),
+        room: observation.room.into(),
+        count: observation.count.into(),
+        marked: observation.marked,
+        records: observation.records.iter().map(hop_record).collect(),
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Child {
     /// A STATUS to send, without asking for an answer.
     pub status_due: bool,
     /// The `stable` it was last told.
-    pub told_stable: u64,
+    pub advertised_stable: u64,
     pub repair_at: Option<Instant>,
     pub reported: Option<FailReason>,
     pub excluded: bool,
@@ -139,7 +139,7 @@ impl Child {
             nack_pause_us: NACK_PAUSE_US,
             probe: None,
             status_due: false,
-            told_stable: stable,
+            advertised_stable: stable,
             repair_at: None,
             reported: None,
             excluded: false,

@@ -7,7 +7,7 @@ use crate::gather::branches::{
     DUE_MAX,
 };
 use crate::reject::Reject;
-use wormcast_wire::gather::{self, Op, Said, flags};
+use wormcast_wire::gather::{self, Announcement, Op, flags};
 use wormcast_wire::worm::Worm;
 use wormcast_wire::{BufferClass, GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, Seq};
 
@@ -61,7 +61,7 @@ impl Engine {
             let Some(session) = self.sessions.get(&key) else {
                 continue; // it is gone by now
             };
-            let said = Said {
+            let announced = Announcement {
                 op: Op::Request,
                 flags: 0,
                 group,
@@ -86,7 +86,7 @@ impl Engine {
                 stream: session.stream,
             });
             let mac = self.shared.config.mac;
-            let length = gather::encode(buf, mac, (key.1, sequence), &asked.route, &said);
+            let length = gather::encode(buf, mac, (key.1, sequence), &asked.route, &announced);
             self.shared.counters.sent_frames += 1;
             self.shared.counters.sent_bytes += length as u64;
             return Some(Transmit {
@@ -98,14 +98,18 @@ impl Engine {
     }
 
     /// A switch has answered. It does not say which one it is: the number of the worm does.
-    pub(super) fn take_answer(&mut self, worm: &Worm<'_>, said: &Said) -> Result<(), Reject> {
-        if self.source_of_gathered(said.group) != Some(worm.header.source) {
+    pub(super) fn take_answer(
+        &mut self,
+        worm: &Worm<'_>,
+        announced: &Announcement,
+    ) -> Result<(), Reject> {
+        if self.source_of_gathered(announced.group) != Some(worm.header.source) {
             return Err(Reject::GatheredUnasked);
         }
         let is_asked = |asked: &Awaited| {
             (asked.sequence, asked.group, asked.port)
-                == (worm.header.sequence, said.group, said.port)
-                && (asked.epoch, asked.stream) == (said.epoch, said.stream)
+                == (worm.header.sequence, announced.group, announced.port)
+                && (asked.epoch, asked.stream) == (announced.epoch, announced.stream)
         };
         // The last one with this number: they come again.
         let at = self.branches.awaited.iter().rposition(is_asked);
@@ -115,11 +119,11 @@ impl Engine {
             self.shared.counters.answers_dropped += 1;
             return Ok(());
         }
-        let known = said.flags & flags::KNOWN != 0;
+        let known = announced.flags & flags::KNOWN != 0;
         self.branches.answers.push_back(BranchAnswer {
             question: asked.question,
             branch: asked.branch,
-            known: known.then_some((said.cumulative, said.stable)),
+            known: known.then_some((announced.cumulative, announced.stable)),
         });
         Ok(())
     }

@@ -18,7 +18,7 @@ pub(super) struct Reports {
     /// that host: the life of the stream, the first packet, whether it is next.
     pub(super) orders_due: BTreeMap<(SessionKey, HostId), (u32, Seq, bool)>,
     /// What members have told this host.
-    pub(super) told: BTreeSet<Unclaimed>,
+    pub(super) notices: BTreeSet<Unclaimed>,
 }
 
 impl Reports {

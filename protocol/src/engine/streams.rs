@@ -40,8 +40,8 @@ impl Engine {
             if session.stream == common.stream {
                 session.note_choice(at, choice, &mut self.shared, now);
             }
-            let is_told = if session.stream == common.stream {
-                session.is_told_by(sender)
+            let is_authority = if session.stream == common.stream {
+                session.is_authority(sender)
             } else {
                 // Another life may travel by another choice, from another parent.
 
@@ -50,7 +50,7 @@ impl Engine {
                 sender == common.origin || role.parent == Some(sender)
             };
             let timing = &self.shared.config.timing;
-            let judgement = session.judge(common.stream, stable, is_told, timing, now)?;
+            let judgement = session.judge(common.stream, stable, is_authority, timing, now)?;
             if let Judgement::Taken { stable_counts } = judgement {
                 return Ok(stable_counts);
             }

@@ -5,7 +5,7 @@ use crate::event::Transmit;
 use crate::plan::GroupPlan;
 use crate::session::copied::{RouteRoom, copied_worms};
 use crate::trace::{
-    SIGHTINGS_MAX, Sighting, TraceError, TraceRequest, Traced, WAYS_MAX, Way, choices,
+    OBSERVATIONS_MAX, Observation, TraceError, TraceRequest, Traced, WAYS_MAX, Way, choices,
 };
 use std::collections::VecDeque;
 use wormcast_wire::pdu::{self, Body, Common, Probe};
@@ -209,11 +209,11 @@ impl Engine {
             self.shared.counters.filtered += 1;
             return;
         }
-        if self.probes.seen.len() >= SIGHTINGS_MAX {
-            self.shared.counters.sightings_dropped += 1;
+        if self.probes.seen.len() >= OBSERVATIONS_MAX {
+            self.shared.counters.observations_dropped += 1;
             return;
         }
-        self.probes.seen.push_back(Sighting {
+        self.probes.seen.push_back(Observation {
             trace: common.stream,
             way: probe.way,
             attempt: probe.attempt,
@@ -229,7 +229,7 @@ impl Engine {
     }
 
     /// The next probe that came, oldest first.
-    pub fn poll_sighting(&mut self) -> Option<Sighting> {
+    pub fn poll_observation(&mut self) -> Option<Observation> {
         self.probes.seen.pop_front()
     }
 }

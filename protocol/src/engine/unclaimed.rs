@@ -38,16 +38,16 @@ impl Engine {
         sequencer: HostId,
         (origin, stream, start): (HostId, u32, Seq),
     ) {
-        self.say_of_order(group, sequencer, (origin, stream, start), false);
+        self.announce_order(group, sequencer, (origin, stream, start), false);
     }
 
     /// Sequencer of an ordered group: tells a member that asked that the message is next, all having begun to read what
     /// comes before it.
-    pub fn tell_next(&mut self, group: GroupId, member: HostId, message: (HostId, u32, Seq)) {
-        self.say_of_order(group, member, message, true);
+    pub fn notify_next(&mut self, group: GroupId, member: HostId, message: (HostId, u32, Seq)) {
+        self.announce_order(group, member, message, true);
     }
 
-    fn say_of_order(
+    fn announce_order(
         &mut self,
         group: GroupId,
         to: HostId,
@@ -55,14 +55,16 @@ impl Engine {
         is_next: bool,
     ) {
         if self.groups.contains_key(&group) {
-            let said = (stream, start, is_next);
-            self.reports.orders_due.insert(((group, origin), to), said);
+            let announced = (stream, start, is_next);
+            self.reports
+                .orders_due
+                .insert(((group, origin), to), announced);
         }
     }
 
-    fn send_of_order(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
-        while let Some((key, said)) = self.reports.orders_due.pop_first() {
-            let (((group, origin), to), (stream, start, order_next)) = (key, said);
+    fn send_order(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
+        while let Some((key, announced)) = self.reports.orders_due.pop_first() {
+            let (((group, origin), to), (stream, start, order_next)) = (key, announced);
             let common = Common {
                 group,
                 origin,
@@ -87,12 +89,12 @@ impl Engine {
 
     /// Origin: the next report of a member that nobody there takes a message.
     pub fn poll_unclaimed(&mut self) -> Option<Unclaimed> {
-        self.reports.told.pop_first()
+        self.reports.notices.pop_first()
     }
 
     /// Writes the next report to an origin, or what is asked or told of an order.
     pub(super) fn send_unclaimed(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
-        if let Some(sent) = self.send_of_order(buf) {
+        if let Some(sent) = self.send_order(buf) {
             return Some(sent);
         }
         while let Some(key) = self.reports.due.pop_first() {
@@ -140,11 +142,11 @@ impl Engine {
             return Err(Reject::UnknownStream);
         };
         let group = common.group;
-        if self.reports.told.len() >= UNCLAIMED_MAX {
+        if self.reports.notices.len() >= UNCLAIMED_MAX {
             self.shared.counters.unclaimed_dropped += 1;
             return Ok(());
         }
-        self.reports.told.insert(Unclaimed {
+        self.reports.notices.insert(Unclaimed {
             group,
             message,
             host,

@@ -27,14 +27,14 @@ pub(crate) struct Gathering {
     /// Of the plan's branches and members.
     pub(crate) epoch: u32,
     /// `cumulative` and `stable` as said last.
-    told: (u64, u64),
+    advertised: (u64, u64),
     pub(crate) due: bool,
     refresh: bool,
     deadline: Option<Instant>,
     repeat_at: Option<Instant>,
     repeat_us: u64,
     /// The most that ACKs to other hosts have said to be stable here.
-    host_told: u64,
+    host_advertised: u64,
     /// Since when something said is neither known to be stable nor was any sign seen.
     unproved_since: Option<Instant>,
     /// ACKs to the parent are as frequent as without, until then.
@@ -46,13 +46,13 @@ impl Gathering {
     pub(crate) fn new(epoch: u32, now: Instant) -> Gathering {
         Gathering {
             epoch,
-            told: (0, 0),
+            advertised: (0, 0),
             due: false,
             refresh: false,
             deadline: None,
             repeat_at: None,
             repeat_us: REPEAT_US,
-            host_told: 0,
+            host_advertised: 0,
             unproved_since: None,
             usual_until: now.plus_us(FIRST_US),
             usual_us: USUAL_US,
@@ -68,11 +68,11 @@ impl Gathering {
         delay_us: u64,
         now: Instant,
     ) {
-        if cumulative <= self.told.0 && stable <= self.told.1 {
+        if cumulative <= self.advertised.0 && stable <= self.advertised.1 {
             return;
         }
-        let is_far = cumulative / EVERY_PACKETS > self.told.0 / EVERY_PACKETS;
-        let is_whole = stable >= message_end && message_end > self.told.1;
+        let is_far = cumulative / EVERY_PACKETS > self.advertised.0 / EVERY_PACKETS;
+        let is_whole = stable >= message_end && message_end > self.advertised.1;
         if is_far || is_whole {
             self.due = true;
         } else {
@@ -82,17 +82,17 @@ impl Gathering {
 
     /// An ACK leaves for another host that says `stable`.
     pub fn note_host_ack(&mut self, stable: u64) {
-        self.host_told = self.host_told.max(stable);
+        self.host_advertised = self.host_advertised.max(stable);
     }
 
     /// All members have everything before `stable`. That counts this host, so if no ACK to a host has said so much, a
     /// gathered one has.
     pub(crate) fn note_known(&mut self, stable: u64) {
-        if stable > self.host_told {
+        if stable > self.host_advertised {
             self.unproved_since = None;
             self.usual_us = USUAL_US;
         }
-        if stable >= self.told.0 {
+        if stable >= self.advertised.0 {
             self.repeat_at = None;
             self.repeat_us = REPEAT_US;
         }
@@ -100,13 +100,13 @@ impl Gathering {
 
     /// It is said now; gives the flags. Everything before `known` is known to be stable.
     pub(crate) fn take(&mut self, word: (u64, u64), known: u64, now: Instant) -> u8 {
-        if word > self.told {
+        if word > self.advertised {
             self.repeat_us = REPEAT_US;
         }
         let is_again = core::mem::take(&mut self.refresh);
         self.due = false;
         self.deadline = None;
-        self.told = word;
+        self.advertised = word;
         self.repeat_at = (word.0 > known).then(|| now.plus_us(self.repeat_us));
         if word.1 > known && now >= self.usual_until {
             self.unproved_since.get_or_insert(now);

@@ -67,7 +67,7 @@ impl Session {
             failed: List::Values(&word.listed),
             sets: List::Values(&sets),
         };
-        reception.says_less = word.stable < stable;
+        reception.advertises_less = word.stable < stable;
         if let Some(gathering) = &mut self.gathering {
             gathering.note_host_ack(word.stable);
         }
@@ -238,7 +238,7 @@ impl Session {
         if !progress && cumulative <= stable_here {
             // It has not heard that all it has is stable: what told it was lost.
             child.status_due = true;
-            child.told_stable = 0;
+            child.advertised_stable = 0;
         }
         self.measure(index, ack, &acked, shared, now);
         self.end_round(index, shared, now);

@@ -312,7 +312,7 @@ impl Session {
         for index in children {
             let child = &mut self.children[index];
             child.status_due = false;
-            child.told_stable = self.stable;
+            child.advertised_stable = self.stable;
             child.note_sent(position, &self.store, now);
         }
         self.pace_broadcast(now);

@@ -11,8 +11,8 @@ use crate::time::Instant;
 use crate::window::congestion::Round;
 use wormcast_wire::HostId;
 use wormcast_wire::Seq;
+use wormcast_wire::gather::Announcement;
 use wormcast_wire::gather::Op;
-use wormcast_wire::gather::Said;
 
 /// How long an ACK to the parent waits where gathered ACKs come and say the same, µs.
 const HOST_ACK_US: u64 = 25_000;
@@ -143,7 +143,7 @@ impl Session {
         let word = self.word()?;
         let known = self.stable;
         let gathering = self.gathering.as_mut().filter(|own| own.due)?;
-        let said = Said {
+        let announced = Announcement {
             op: Op::Ack,
             flags: gathering.take(word, known, now),
             group: self.group,
@@ -155,27 +155,27 @@ impl Session {
             stable: Seq::of(word.1),
         };
         self.statistics.gathered_sent += 1;
-        Some(shared.encode_gathered(buf, &said))
+        Some(shared.encode_gathered(buf, &announced))
     }
 
     /// At the origin: an ACK of all members of the plan.
     pub fn handle_gathered(
         &mut self,
-        said: &Said,
+        announced: &Announcement,
         sender: HostId,
         shared: &mut Shared,
         now: Instant,
     ) -> Result<(), Reject> {
         let (epoch, source) = self.gathered().ok_or(Reject::GatheredUnasked)?;
-        if said.op != Op::Ack || sender != source {
+        if announced.op != Op::Ack || sender != source {
             return Err(Reject::GatheredUnasked);
         }
         // Of other members, or of another life: those of now say it again until it is known.
-        if (said.epoch, said.stream) != (epoch, self.stream) {
+        if (announced.epoch, announced.stream) != (epoch, self.stream) {
             return Err(Reject::GatheredStale);
         }
-        let cumulative = said.cumulative.expand(self.cumulative);
-        let stable = said.stable.expand(self.cumulative);
+        let cumulative = announced.cumulative.expand(self.cumulative);
+        let stable = announced.stable.expand(self.cumulative);
         if cumulative > self.known_end() || stable > cumulative {
             return Err(Reject::AckImpossible);
         }

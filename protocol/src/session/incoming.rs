@@ -31,7 +31,7 @@ const SESSION_PACKETS: u64 = 4;
 
 impl Session {
     /// Whether a member may say what is stable and which life the stream has.
-    pub fn is_told_by(&self, sender: HostId) -> bool {
+    pub fn is_authority(&self, sender: HostId) -> bool {
         sender == self.origin || Some(sender) == self.parent
     }
 
@@ -40,7 +40,7 @@ impl Session {
         &mut self,
         stream: u32,
         stable: Seq,
-        told: bool,
+        is_authority: bool,
         timing: &Timing,
         now: Instant,
     ) -> Result<Judgement, Reject> {
@@ -60,7 +60,7 @@ impl Session {
                 }
                 false => (unproven::back_us(timing), Reject::StaleIncarnation),
             };
-            if !told {
+            if !is_authority {
                 return Err(if is_newer { Reject::NotParent } else { reject });
             }
             if Unproven::note(&mut self.unproven, Claim::Stream(stream), least_us, now) {
@@ -72,13 +72,13 @@ impl Session {
             }
             return Err(reject);
         }
-        if !told {
+        if !is_authority {
             return Ok(Judgement::Taken {
                 stable_counts: false,
             });
         }
         let stable = stable.expand(self.stable);
-        let said = if stable > self.cumulative {
+        let claim = if stable > self.cumulative {
             Claim::Ahead
         } else if stable < self.stable && !self.proven {
             Claim::Behind
@@ -88,15 +88,15 @@ impl Session {
                 stable_counts: true,
             });
         };
-        if !Unproven::note(&mut self.unproven, said, forward_us, now) {
+        if !Unproven::note(&mut self.unproven, claim, forward_us, now) {
             // It is said once to one that has all that its parent knew of, and then with the next message only.
-            if let Some(reception) = self.reception.as_mut().filter(|_| said == Claim::Ahead) {
+            if let Some(reception) = self.reception.as_mut().filter(|_| claim == Claim::Ahead) {
                 reception.ask_origin_in(forward_us, now);
             }
             return Err(Reject::StableUnproven);
         }
         self.unproven = None;
-        match said {
+        match claim {
             Claim::Behind => Ok(Judgement::OpenAnew),
             _ => Ok(Judgement::Taken {
                 stable_counts: true,
@@ -204,7 +204,7 @@ impl Session {
             if copied && child.copied {
                 child.note_copied(position, &self.store, now);
                 // The copy tells it what is stable.
-                child.told_stable = self.stable;
+                child.advertised_stable = self.stable;
                 child.status_due = false;
             } else {
                 child.note_arrived(position);

@@ -294,7 +294,7 @@ impl Session {
         if let Some(reception) = &mut self.reception {
             reception.forget_settled(stable);
             reception.note_settled();
-            if core::mem::take(&mut reception.says_less) {
+            if core::mem::take(&mut reception.advertises_less) {
                 // There is room for the rest now.
                 reception.request_ack();
             }

@@ -101,7 +101,7 @@ impl Session {
                         order_wanted: false,
                         order_next: false,
                     });
-                    child.told_stable = self.stable;
+                    child.advertised_stable = self.stable;
                     shared.encode_to(buf, host, BufferClass::One, &common, &body)
                 }
             };
@@ -133,9 +133,9 @@ impl Session {
         }
         let child = &mut self.children[index];
         // With data under way the news travels with it.
-        if child.status_due && is_idle && child.told_stable < self.stable && !child.excluded {
+        if child.status_due && is_idle && child.advertised_stable < self.stable && !child.excluded {
             child.status_due = false;
-            child.told_stable = self.stable;
+            child.advertised_stable = self.stable;
             let body = Body::Status(Status {
                 stable,
                 ack_now: false,
@@ -239,7 +239,7 @@ impl Session {
         }
         let child = &mut self.children[index];
         child.status_due = false;
-        child.told_stable = self.stable;
+        child.advertised_stable = self.stable;
         let again = child.note_sent(position, &self.store, now);
         child.routes.note_sent(route, now);
         child.congestion.note_sent(child.path.rtt_us(), now);

@@ -91,7 +91,7 @@ pub(crate) struct Reception {
     message_start: Option<u64>,
     missed: Missed,
     /// The last ACK said less of `stable` than is true, for want of room for who lacks messages.
-    pub says_less: bool,
+    pub advertises_less: bool,
     came: Option<Came>,
     pub packets: u32,
     pub duplicates: u32,
@@ -120,7 +120,7 @@ pub(crate) struct Reception {
     acked_duplicates: u32,
     /// An ACK has left of this memory.
     has_answered: bool,
-    told_stable: u64,
+    advertised_stable: u64,
     message_end: u64,
     /// Where messages end that are here whole and not stable, ascending: of the window.
     open_ends: VecDeque<u64>,
@@ -149,7 +149,7 @@ impl Reception {
             discard: Discard::UntilFirst,
             message_start: None,
             missed: Missed::default(),
-            says_less: false,
+            advertises_less: false,
             came: None,
             packets: 0,
             duplicates: 0,
@@ -170,7 +170,7 @@ impl Reception {
             told_congestion: 0,
             acked_duplicates: 0,
             has_answered: false,
-            told_stable: start,
+            advertised_stable: start,
             message_end: start,
             open_ends: VecDeque::new(),
             open_from: 0,
@@ -474,10 +474,10 @@ impl Reception {
     /// The subtree's confirmation stands at `stable`; the end of a message is told
     /// at once, if not `rare`.
     pub fn note_stable(&mut self, stable: u64, delay_us: u64, rare: bool, now: Instant) {
-        if stable <= self.told_stable {
+        if stable <= self.advertised_stable {
             return;
         }
-        if !rare && stable >= self.message_end && self.message_end > self.told_stable {
+        if !rare && stable >= self.message_end && self.message_end > self.advertised_stable {
             self.ack_due = true;
         } else if self.ack_deadline.is_none() {
             self.ack_deadline = Some(now.plus_us(delay_us));
@@ -574,7 +574,7 @@ impl Reception {
         self.is_for_origin = false;
         self.ack_deadline = None;
         self.since_ack = 0;
-        self.told_stable = stable;
+        self.advertised_stable = stable;
         self.acked_duplicates = self.duplicates;
         self.has_answered = true;
         let (tx_time, arrived) = self.last_arrival.take()?;

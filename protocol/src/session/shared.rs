@@ -9,7 +9,7 @@ use crate::time::Instant;
 use crate::window::store::Pools;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use wormcast_wire::gather::{self, Said};
+use wormcast_wire::gather::{self, Announcement};
 use wormcast_wire::pdu::{self, Body, Common};
 use wormcast_wire::worm::{self, Header, Kind, flags};
 use wormcast_wire::{
@@ -162,9 +162,9 @@ impl Shared {
     }
 
     /// Writes a frame that switches gather.
-    pub fn encode_gathered(&mut self, buf: &mut [u8], said: &Said) -> Transmit {
+    pub fn encode_gathered(&mut self, buf: &mut [u8], announced: &Announcement) -> Transmit {
         let from = (self.config.host, self.next_worm());
-        let length = gather::encode(buf, self.config.mac, from, &[], said);
+        let length = gather::encode(buf, self.config.mac, from, &[], announced);
         self.counters.sent_frames += 1;
         self.counters.sent_bytes += length as u64;
         Transmit {

@@ -18,17 +18,17 @@ const BACK_US: u64 = 2_000_000;
 /// Something said that is not believed yet. One that another takes the place of is said again, if it is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unproven<T> {
-    said: T,
+    claim: T,
     since: Instant,
 }
 
 impl<T: PartialEq> Unproven<T> {
     /// Notes that it was said; true if it has been said before, for so long at least.
-    pub fn note(unproven: &mut Option<Unproven<T>>, said: T, least_us: u64, now: Instant) -> bool {
+    pub fn note(unproven: &mut Option<Unproven<T>>, claim: T, least_us: u64, now: Instant) -> bool {
         match unproven {
-            Some(before) if before.said == said => now.since_us(before.since) >= least_us,
+            Some(before) if before.claim == claim => now.since_us(before.since) >= least_us,
             _ => {
-                *unproven = Some(Unproven { said, since: now });
+                *unproven = Some(Unproven { claim, since: now });
                 false
             }
         }

@@ -4,7 +4,7 @@ mod net;
 
 use net::{GROUP, Net, ORIGIN, SWITCH};
 use wormcast_protocol::{Event, Reject};
-use wormcast_wire::gather::{Op, Said};
+use wormcast_wire::gather::{Announcement, Op};
 use wormcast_wire::{FailReason, HostId, Seq};
 
 const FIRST: HostId = HostId(2);
@@ -157,11 +157,11 @@ fn a_word_that_is_lost_is_said_again() {
     }
 }
 
-fn said(net: &Net, cumulative: u32, stable: u32) -> Said {
+fn said(net: &Net, cumulative: u32, stable: u32) -> Announcement {
     let stream = net.engines[&ORIGIN]
         .arrived_from(GROUP, ORIGIN)
         .expect("its stream");
-    Said {
+    Announcement {
         op: Op::Ack,
         flags: 0,
         group: GROUP,
@@ -182,11 +182,11 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
     net.write(20);
     net.run_ms(30);
     assert!(!net.outcomes.contains_key(&3));
-    let cases: [(Said, HostId, Reject); 10] = [
+    let cases: [(Announcement, HostId, Reject); 10] = [
         (before, HostId(901), Reject::GatheredUnasked),
         (before, FIRST, Reject::GatheredUnasked),
         (
-            Said {
+            Announcement {
                 op: Op::Answer,
                 ..before
             },
@@ -194,7 +194,7 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
             Reject::GatheredUnasked,
         ),
         (
-            Said {
+            Announcement {
                 op: Op::Request,
                 ..before
             },
@@ -202,16 +202,20 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
             Reject::GatheredUnasked,
         ),
         (
-            Said {
+            Announcement {
                 origin: FIRST,
                 ..before
             },
             SWITCH,
             Reject::GatheredUnasked,
         ),
-        (Said { epoch: 8, ..before }, SWITCH, Reject::GatheredStale),
         (
-            Said {
+            Announcement { epoch: 8, ..before },
+            SWITCH,
+            Reject::GatheredStale,
+        ),
+        (
+            Announcement {
                 stream: before.stream + 1,
                 ..before
             },
@@ -219,7 +223,7 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
             Reject::GatheredStale,
         ),
         (
-            Said {
+            Announcement {
                 group: wormcast_wire::GroupId(4),
                 ..before
             },
@@ -228,7 +232,7 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
         ),
         // Beyond what was sent; more confirmed than held.
         (
-            Said {
+            Announcement {
                 cumulative: Seq(before.cumulative.0 + 1),
                 ..before
             },
@@ -236,7 +240,7 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
             Reject::AckImpossible,
         ),
         (
-            Said {
+            Announcement {
                 cumulative: Seq(before.cumulative.0 - 1),
                 ..before
             },
@@ -247,13 +251,16 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
     net.gathers = false;
     net.run_ms(1);
     let received = net.counted(ORIGIN, "gathered_received");
-    for (said, source, reject) in cases {
+    for (announced, source, reject) in cases {
         let count = |net: &Net| net.engines[&ORIGIN].counters().rejected(reject);
         let counted = count(&net);
-        net.hear(&said, source);
+        net.hear(&announced, source);
         net.run_ms(1);
-        assert_eq!(count(&net), counted + 1, "{said:?} from {source}");
-        assert!(!net.outcomes.contains_key(&3), "{said:?} from {source}");
+        assert_eq!(count(&net), counted + 1, "{announced:?} from {source}");
+        assert!(
+            !net.outcomes.contains_key(&3),
+            "{announced:?} from {source}"
+        );
     }
     assert_eq!(net.counted(ORIGIN, "gathered_received"), received);
     net.hear(&before, SWITCH);
@@ -261,7 +268,7 @@ fn what_is_not_of_this_plan_and_stream_or_cannot_be_is_refused() {
     assert_eq!(net.outcomes[&3], [], "that one says that all have it");
     assert_eq!(net.counted(ORIGIN, "gathered_received"), received + 1);
     // An old one takes nothing back, and does no harm.
-    let old = Said {
+    let old = Announcement {
         cumulative: Seq(before.cumulative.0 - 2),
         stable: Seq(before.stable.0 - 2),
         ..before

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wormcast_protocol::{
     Choice, Edge, Engine, EngineConfig, Event, Gathered, GroupPlan, Instant, Role, Structures,
 };
-use wormcast_wire::gather::{self, Op, Said, flags};
+use wormcast_wire::gather::{self, Announcement, Op, flags};
 use wormcast_wire::pdu::{self, Body};
 use wormcast_wire::worm::{self, Header, Kind};
 use wormcast_wire::{
@@ -312,8 +312,8 @@ impl Net {
         let found = worm::decode(frame).expect("a worm");
         if found.header.kind == Kind::Gather {
             assert!(found.route.is_empty() && frame.len() == 60);
-            let said = gather::decode(&found).expect("an ACK");
-            return self.gather(from, said);
+            let announced = gather::decode(&found).expect("an ACK");
+            return self.gather(from, announced);
         }
         let pdu = pdu::decode(from, found.payload).expect("a PDU");
         let ports: Vec<u8> = match found.header.kind {
@@ -345,22 +345,25 @@ impl Net {
     }
 
     /// As a switch does with one branch for each member.
-    fn gather(&mut self, from: HostId, said: Said) {
-        if !self.gathers || self.gather_epoch != Some(said.epoch) {
+    fn gather(&mut self, from: HostId, announced: Announcement) {
+        if !self.gathers || self.gather_epoch != Some(announced.epoch) {
             return;
         }
-        let slot = self.slots.entry(said.origin).or_default();
-        if slot.life != (said.epoch, said.stream) {
+        let slot = self.slots.entry(announced.origin).or_default();
+        if slot.life != (announced.epoch, announced.stream) {
             *slot = Slot {
-                life: (said.epoch, said.stream),
+                life: (announced.epoch, announced.stream),
                 ..Slot::default()
             };
         }
-        let word = (said.cumulative.0, said.stable.0);
+        let word = (announced.cumulative.0, announced.stable.0);
         let known = slot.words.entry(from).or_insert(word);
         let later = |a: u32, b: u32| if Seq(b).is_after(Seq(a)) { b } else { a };
         *known = (later(known.0, word.0), later(known.1, word.1));
-        let others = self.members.iter().filter(|host| **host != said.origin);
+        let others = self
+            .members
+            .iter()
+            .filter(|host| **host != announced.origin);
         if !others.clone().all(|host| slot.words.contains_key(host)) {
             return;
         }
@@ -370,15 +373,15 @@ impl Net {
             .into_iter()
             .reduce(|a, b| (sooner(a.0, b.0), sooner(a.1, b.1)))
             .expect("a member");
-        if slot.told == Some(least) && said.flags & flags::REFRESH == 0 {
+        if slot.told == Some(least) && announced.flags & flags::REFRESH == 0 {
             return;
         }
         slot.told = Some(least);
-        let up = Said {
+        let up = Announcement {
             op: Op::Ack,
             cumulative: Seq(least.0),
             stable: Seq(least.1),
-            ..said
+            ..announced
         };
         if !self.loses_gathered {
             self.hear(&up, SWITCH);
@@ -386,9 +389,9 @@ impl Net {
     }
 
     /// The origin gets a gathered ACK.
-    pub fn hear(&mut self, said: &Said, source: HostId) {
+    pub fn hear(&mut self, announced: &Announcement, source: HostId) {
         let mut frame = vec![0; gather::FRAME_LENGTH_MAX];
-        let length = gather::encode(&mut frame, [2, 0, 0, 0, 9, 0], (source, 0), &[], said);
+        let length = gather::encode(&mut frame, [2, 0, 0, 0, 9, 0], (source, 0), &[], announced);
         frame.truncate(length);
         self.gathered += 1;
         self.send(WAY_US, ORIGIN, frame);

@@ -80,7 +80,7 @@ pub struct Fabric {
     pub now: Instant,
     /// Frames to and from it are lost.
     pub dead: Option<HostId>,
-    pub narrow: usize,
+    pub mtu_limited: usize,
     /// Bytes of the longest frame that left the origin, after the Ethernet header.
     pub longest: usize,
     pub lost: usize,
@@ -116,7 +116,7 @@ impl Fabric {
             choices,
             dead: None,
             now: Instant::from_micros(1_000),
-            narrow: WIDE,
+            mtu_limited: WIDE,
             longest: 0,
             lost: 0,
             spoil: intact,
@@ -183,7 +183,7 @@ impl Fabric {
                     if [Some(to), Some(host)].contains(&self.dead) {
                         continue;
                     }
-                    let fits = sent.length - ETHERNET_LENGTH <= self.narrow;
+                    let fits = sent.length - ETHERNET_LENGTH <= self.mtu_limited;
                     if (to == MEMBERS[1] || host == MEMBERS[1]) && !fits {
                         self.lost += 1;
                         continue;

@@ -2,7 +2,7 @@
 //! members that acknowledge, links that lose, repeat and reorder, switches that restart, plans and streams
 //! that change under way. The origin must never believe what a member has not said.
 
-use crate::gathered::{GROUP, Op, Said, before, flags, frame_of, read};
+use crate::gathered::{Announcement, GROUP, Op, before, flags, frame_of, read};
 use crate::random::Random;
 use crate::switch::Switch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +99,7 @@ pub struct Network {
     /// ACKs that came to origins and were true.
     pub claims: u64,
     /// Answers that came.
-    pub answers: Vec<Said>,
+    pub answers: Vec<Announcement>,
     /// Worms dropped by switches that have restarted since, by reason.
     pub dropped: BTreeMap<usize, u64>,
 }
@@ -379,8 +379,8 @@ impl Network {
         if !self.trees[tree].plans[&epoch].members.contains(&member) {
             return;
         }
-        let said = self.trees[tree].truth[&(member, stream)];
-        let said = Said {
+        let announced = self.trees[tree].truth[&(member, stream)];
+        let announced = Announcement {
             op: Op::Ack,
             flags: if again { flags::REFRESH } else { 0 },
             group: GROUP,
@@ -388,19 +388,19 @@ impl Network {
             port: 0,
             epoch,
             stream,
-            cumulative: Seq(said.cumulative),
-            stable: Seq(said.stable),
+            cumulative: Seq(announced.cumulative),
+            stable: Seq(announced.stable),
         };
         let (at, port) = self.homes[member];
         self.fly(
             End::Switch(at, port),
-            frame_of(&said, &[], MEMBERS + member as u16),
+            frame_of(&announced, &[], MEMBERS + member as u16),
         );
     }
 
     /// The origin asks the switch at the end of a route what the branch behind a port has said.
     pub fn ask(&mut self, tree: usize, route: &[u8], port: u8) {
-        let asks = Said {
+        let asks = Announcement {
             op: Op::Request,
             flags: 0,
             group: GROUP,
@@ -499,31 +499,31 @@ impl Network {
 
     /// The origin must not be told what is not true, of whichever plan and stream.
     fn hear(&mut self, tree: usize, frame: &[u8]) {
-        let said = read(frame);
+        let announced = read(frame);
         assert_eq!(
-            usize::from(said.origin.0) - 100,
+            usize::from(announced.origin.0) - 100,
             tree,
             "an ACK of another origin"
         );
-        if said.op == Op::Answer {
-            self.answers.push(said);
+        if announced.op == Op::Answer {
+            self.answers.push(announced);
             return;
         }
         let here = &mut self.trees[tree];
-        let members = &here.plans[&said.epoch].members;
+        let members = &here.plans[&announced.epoch].members;
         for &member in members {
-            let truth = here.truth[&(member, said.stream)];
+            let truth = here.truth[&(member, announced.stream)];
             assert!(
-                !before(truth.cumulative, said.cumulative.0)
-                    && !before(truth.stable, said.stable.0),
-                "{said:?} at the origin, but member {member} has said {truth:?}"
+                !before(truth.cumulative, announced.cumulative.0)
+                    && !before(truth.stable, announced.stable.0),
+                "{announced:?} at the origin, but member {member} has said {truth:?}"
             );
         }
         self.claims += 1;
-        if (said.epoch, said.stream) == (here.epoch, here.stream) {
+        if (announced.epoch, announced.stream) == (here.epoch, here.stream) {
             let told = Progress {
-                cumulative: said.cumulative.0,
-                stable: said.stable.0,
+                cumulative: announced.cumulative.0,
+                stable: announced.stable.0,
             };
             let known = here.believed.get_or_insert(told);
             if !before(told.cumulative, known.cumulative) {

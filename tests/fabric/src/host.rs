@@ -246,7 +246,7 @@ impl Host {
             while let Some(report) = agent.poll_report() {
                 self.reports.push((now_us, report));
             }
-            while agent.poll_remark().is_some() {}
+            while agent.poll_log_event().is_some() {}
             if !heard {
                 break;
             }

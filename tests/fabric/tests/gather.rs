@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use wormcast_fabric_tests::gather::{Faults, Network, Progress, STALE, UNKNOWN};
-use wormcast_fabric_tests::gathered::{Op, Said, flags::KNOWN};
+use wormcast_fabric_tests::gathered::{Announcement, Op, flags::KNOWN};
 use wormcast_wire::SWITCHES_CROSSED_MAX;
 
 const SEEDS: u64 = 2_000;
@@ -139,40 +139,40 @@ fn the_origin_believes_what_is_true_and_knows_all_in_the_end() {
     assert!(changes > runs && streams > runs && restarts > runs);
 }
 
-fn answer(network: &mut Network, route: &[u8], port: u8) -> Said {
+fn answer(network: &mut Network, route: &[u8], port: u8) -> Announcement {
     network.answers.clear();
     network.ask(0, route, port);
     let until_us = network.now_us() + REPEAT_US;
     network.run(until_us);
-    let [said] = network.answers[..] else {
+    let [announced] = network.answers[..] else {
         panic!("{} answers", network.answers.len());
     };
-    assert_eq!((said.op, said.port), (Op::Answer, port));
-    said
+    assert_eq!((announced.op, announced.port), (Op::Answer, port));
+    announced
 }
 
 /// The origin walks down: at each switch it asks of each branch, and goes on where least is acknowledged.
-fn find(network: &mut Network) -> (usize, u8, Said) {
+fn find(network: &mut Network) -> (usize, u8, Announcement) {
     let mut at = 0;
     for _ in 0..SWITCHES_CROSSED_MAX {
         let route = network.route_to(at);
-        let mut worst: Option<(u8, Option<usize>, Said)> = None;
+        let mut worst: Option<(u8, Option<usize>, Announcement)> = None;
         for (port, behind) in network.branches(0, at) {
-            let said = answer(network, &route, port);
+            let announced = answer(network, &route, port);
             let lags = match &worst {
                 None => true,
                 Some((_, _, least)) if least.flags & KNOWN == 0 => false,
                 Some((_, _, least)) => {
-                    said.flags & KNOWN == 0 || least.stable.is_after(said.stable)
+                    announced.flags & KNOWN == 0 || least.stable.is_after(announced.stable)
                 }
             };
             if lags {
-                worst = Some((port, behind, said));
+                worst = Some((port, behind, announced));
             }
         }
         match worst.expect("a branch") {
             (_, Some(below), _) => at = below,
-            (port, None, said) => return (at, port, said),
+            (port, None, announced) => return (at, port, announced),
         }
     }
     panic!("the way does not end");
@@ -196,13 +196,17 @@ fn a_member_that_lags_is_named_on_request() {
         }
         let until_us = network.now_us() + REPEAT_US;
         assert!(!network.run(until_us));
-        let (at, port, said) = find(&mut network);
+        let (at, port, announced) = find(&mut network);
         assert_eq!((at, port), network.homes[late], "seed {seed}");
         if is_silent {
-            assert_eq!((said.flags, network.trees[0].believed), (0, None));
+            assert_eq!((announced.flags, network.trees[0].believed), (0, None));
         } else {
             let told = start.wrapping_add(4);
-            assert_eq!((said.flags, said.stable.0), (KNOWN, told), "seed {seed}");
+            assert_eq!(
+                (announced.flags, announced.stable.0),
+                (KNOWN, told),
+                "seed {seed}"
+            );
             let least = Progress {
                 cumulative: told,
                 stable: told,

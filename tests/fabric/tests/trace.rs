@@ -55,7 +55,7 @@ fn records_are_the_wiring_hop_by_hop() {
         let mut entered = BTreeMap::new();
         for (id, home) in &homes {
             let agent = scenario.fabric.host(*id).agent.as_mut().expect("it runs");
-            while let Some(seen) = agent.poll_sighting() {
+            while let Some(seen) = agent.poll_observation() {
                 assert_eq!(
                     seen.records.len(),
                     usize::from(seen.hops),

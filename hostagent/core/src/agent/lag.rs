@@ -6,7 +6,7 @@ use wormcast_wire::HostId;
 
 /// What this host knows of who lags.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LagTold {
+pub struct LagReport {
     /// Of whose streams to the group it knows.
     pub origins: Vec<HostId>,
     /// The one asked for; none: it knows of none.
@@ -22,11 +22,11 @@ impl Agent {
         &mut self,
         origin: HostId,
         question: BranchQuestion,
-    ) -> (LagTold, Result<(), String>) {
+    ) -> (LagReport, Result<(), String>) {
         let group = question.group;
         let Some(engine) = self.engine.as_mut().filter(|_| self.plan.is_some()) else {
             return (
-                LagTold::default(),
+                LagReport::default(),
                 Err("this host has no plan yet".to_owned()),
             );
         };
@@ -37,11 +37,11 @@ impl Agent {
                 .ask_branches(question)
                 .map_err(|error| error.to_string())
         };
-        let told = LagTold {
+        let report = LagReport {
             origins: engine.origins(group).collect(),
             stream: engine.lag(group, origin),
         };
-        (told, asked)
+        (report, asked)
     }
 
     /// The next answer of a switch, for the controller.

@@ -28,7 +28,7 @@ fn at(us: u64) -> Instant {
     Instant::from_micros(us)
 }
 
-fn told(flow: &mut FlowControl, signal: Signal, us: u64) {
+fn signal(flow: &mut FlowControl, signal: Signal, us: u64) {
     let _ = flow.take(&control(signal, 1), Some(OWN), at(us));
 }
 
@@ -36,7 +36,7 @@ fn told(flow: &mut FlowControl, signal: Signal, us: u64) {
 fn a_stop_holds_for_as_long_as_it_says() {
     let mut flow = FlowControl::default();
     assert!(!flow.holds(at(0)));
-    told(&mut flow, Signal::Stop(500), 1_000);
+    signal(&mut flow, Signal::Stop(500), 1_000);
     assert!(flow.holds(at(1_499)) && !flow.holds(at(1_500)));
     assert_eq!(flow.open_at(), at(1_500));
     assert_eq!(
@@ -44,7 +44,7 @@ fn a_stop_holds_for_as_long_as_it_says() {
         (200, 500)
     );
     // Said again, it holds from then on.
-    told(&mut flow, Signal::Stop(500), 1_400);
+    signal(&mut flow, Signal::Stop(500), 1_400);
     assert!(flow.holds(at(1_899)) && !flow.holds(at(1_900)));
     assert_eq!(flow.stopped_us(at(9_000)), 900);
     flow.note_sent(at(2_000));
@@ -54,12 +54,12 @@ fn a_stop_holds_for_as_long_as_it_says() {
 #[test]
 fn a_go_ends_it() {
     let mut flow = FlowControl::default();
-    told(&mut flow, Signal::Stop(500), 1_000);
-    told(&mut flow, Signal::Go, 1_100);
+    signal(&mut flow, Signal::Stop(500), 1_000);
+    signal(&mut flow, Signal::Go, 1_100);
     assert!(!flow.holds(at(1_100)));
     assert_eq!(flow.stopped_us(at(1_100)), 100);
     // One that comes late gives no time back.
-    told(&mut flow, Signal::Go, 5_000);
+    signal(&mut flow, Signal::Go, 5_000);
     assert_eq!(flow.stopped_us(at(9_000)), 100);
     assert!(!flow.holds(at(9_000)));
 }
@@ -67,7 +67,7 @@ fn a_go_ends_it() {
 #[test]
 fn no_stop_holds_longer_than_the_bound() {
     let mut flow = FlowControl::default();
-    told(&mut flow, Signal::Stop(u32::MAX), 1_000);
+    signal(&mut flow, Signal::Stop(u32::MAX), 1_000);
     assert!(flow.holds(at(HOLD_US_MAX)));
     assert!(!flow.is_stopped(at(1_000 + HOLD_US_MAX)));
     assert!(!flow.holds(at(1_000 + HOLD_US_MAX)));
@@ -80,7 +80,7 @@ fn stop_for_ever_lets_frames_pass_now_and_then() {
     let mut sent = Vec::new();
     for us in (0..10 * HOLD_US_MAX).step_by(1_000) {
         if us % 5_000 == 0 {
-            told(&mut flow, Signal::Stop(20_000), us);
+            signal(&mut flow, Signal::Stop(20_000), us);
         }
         if !flow.holds(at(us)) {
             flow.note_sent(at(us));
@@ -126,7 +126,7 @@ fn worms_in_transit_wait_too() {
     frames
         .iter()
         .for_each(|frame| transit.accept(frame, at(1_000)));
-    told(&mut flow, Signal::Stop(500), 1_000);
+    signal(&mut flow, Signal::Stop(500), 1_000);
     let mut next = |flow: &mut FlowControl, us| {
         let mut outgoing = Outgoing {
             transit: &mut transit,
@@ -155,9 +155,9 @@ proptest! {
                 flow.note_sent(at(us));
             }
             match what {
-                0 | 1 => told(&mut flow, Signal::Stop(number), us),
-                2 => told(&mut flow, Signal::Go, us),
-                3 => told(&mut flow, Signal::Reset(OWN, number as u16), us),
+                0 | 1 => signal(&mut flow, Signal::Stop(number), us),
+                2 => signal(&mut flow, Signal::Go, us),
+                3 => signal(&mut flow, Signal::Reset(OWN, number as u16), us),
                 _ => drop(flow.take(&number.to_be_bytes(), Some(OWN), at(us))),
             }
             prop_assert!(flow.open_at() <= at(us + HOLD_US_MAX));

@@ -24,8 +24,8 @@ impl Order {
                 }
                 self.leading = Some(Leading {
                     next,
-                    untold: self.live.len(),
-                    told: VecDeque::new(),
+                    unannounced: self.live.len(),
+                    announced: VecDeque::new(),
                     snapshot_wanted: false,
                     snapshot_at: Instant::ZERO,
                     plan_changed: true,
@@ -60,8 +60,8 @@ impl Order {
         let first = self.live.front()?;
         let of_stream = (first.origin, first.stream) == (message.origin, message.stream);
         let is_in = !first.from.is_after(message.start) && first.to.is_after(message.start);
-        let (said_by, _) = leading.told.front()?;
-        (of_stream && is_in).then_some(*said_by)
+        let (announced_by, _) = leading.announced.front()?;
+        (of_stream && is_in).then_some(*announced_by)
     }
 
     fn give_place(&mut self, message: MessageId, streams: &impl Streams, now: Instant) {
@@ -154,23 +154,23 @@ impl Order {
     /// What the sequencer has to tell, if there is anything.
     pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
         let leading = self.leading.as_mut()?;
-        let reign = self.sequencer.reign;
+        let epoch = self.sequencer.epoch;
         if leading.plan_changed || leading.snapshot_wanted && leading.snapshot_at <= now {
             leading.plan_changed = false;
             leading.snapshot_wanted = false;
             leading.snapshot_at = now.plus_us(SNAPSHOT_US);
-            leading.untold = self.live.len();
+            leading.unannounced = self.live.len();
             let message = OrderMessage {
-                reign,
+                epoch,
                 snapshot: true,
                 runs: self.live.iter().copied().collect(),
             };
             return Some(message.encode());
         }
-        let told = core::mem::replace(&mut leading.untold, self.live.len());
-        let new = self.live.range(told..);
+        let announced = core::mem::replace(&mut leading.unannounced, self.live.len());
+        let new = self.live.range(announced..);
         let message = OrderMessage {
-            reign,
+            epoch,
             snapshot: false,
             runs: new.copied().collect(),
         };
@@ -178,11 +178,13 @@ impl Order {
     }
 
     /// What was polled last is said by the order message of that number.
-    pub fn note_told(&mut self, number: u64) {
+    pub fn note_announced(&mut self, number: u64) {
         if let Some(leading) = &mut self.leading {
-            let before: usize = leading.told.iter().map(|(_, runs)| runs).sum();
+            let before: usize = leading.announced.iter().map(|(_, runs)| runs).sum();
             let runs = self.live.len() - before;
-            leading.told.extend((runs > 0).then_some((number, runs)));
+            leading
+                .announced
+                .extend((runs > 0).then_some((number, runs)));
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Sequencer {
     /// The host.
     pub host: HostId,
     /// Grows whenever one is chosen anew.
-    pub reign: u64,
+    pub epoch: u64,
 }
 
 /// How far a stream has come at this host.
@@ -99,8 +99,8 @@ pub struct Order {
     own: HostId,
     members: BTreeSet<HostId>,
     sequencer: Sequencer,
-    /// The first of the reigns that it has had one after another, as far as this host knows.
-    first_reign: u64,
+    /// The first of the epochs that it has had one after another, as far as this host knows.
+    first_epoch: u64,
     /// In which life of its stream it has said something, since it has been the sequencer.
     heard: Option<u32>,
     /// In their order: those that not all members have begun to read.
@@ -133,7 +133,7 @@ impl Order {
             own,
             members: members.iter().copied().collect(),
             sequencer,
-            first_reign: sequencer.reign,
+            first_epoch: sequencer.epoch,
             heard: None,
             live: VecDeque::new(),
             done: 0,
@@ -154,18 +154,18 @@ impl Order {
     /// Another plan.
     pub fn plan(&mut self, members: &[HostId], sequencer: Sequencer) {
         let members: BTreeSet<HostId> = members.iter().copied().collect();
-        if self.members != members || self.sequencer.reign < sequencer.reign {
+        if self.members != members || self.sequencer.epoch < sequencer.epoch {
             if let Some(leading) = &mut self.leading {
                 leading.plan_changed = true;
             }
             self.members = members;
         }
         // One that was in a later order message than the plan stays.
-        if self.sequencer.reign < sequencer.reign {
+        if self.sequencer.epoch < sequencer.epoch {
             // The same host goes on with what it has said, if it goes on with its stream.
             if self.sequencer.host != sequencer.host {
                 self.heard = None;
-                self.first_reign = sequencer.reign;
+                self.first_epoch = sequencer.epoch;
             }
             self.sequencer = sequencer;
         }
@@ -195,24 +195,24 @@ impl Order {
         let known = self.sequencer;
         // One that is chosen again goes on with what it has said, though the plan that says so came here first.
         let believed = if from == known.host {
-            self.first_reign
+            self.first_epoch
         } else {
-            known.reign
+            known.epoch
         };
-        if message.reign < believed {
+        if message.epoch < believed {
             return true;
         }
         if from != known.host {
-            if message.reign == known.reign {
+            if message.epoch == known.epoch {
                 self.refused += 1;
                 return true;
             }
-            (self.first_reign, self.heard) = (message.reign, None);
+            (self.first_epoch, self.heard) = (message.epoch, None);
         }
         // The plan that says so may still be on its way.
         self.sequencer = Sequencer {
             host: from,
-            reign: message.reign.max(known.reign),
+            epoch: message.epoch.max(known.epoch),
         };
         self.lead();
         let state = streams.state(from);
@@ -238,14 +238,17 @@ impl Order {
                 from: message.start,
                 to: Seq(message.start.0.wrapping_add(1)),
             });
-            let is_told = |run: &Run| {
-                let covers = |told: &Run| {
-                    let of_stream = (told.origin, told.stream) == (run.origin, run.stream);
-                    of_stream && !told.from.is_after(run.from) && told.to.is_after(run.from)
+            let is_announced = |run: &Run| {
+                let covers = |announced: &Run| {
+                    let of_stream =
+                        (announced.origin, announced.stream) == (run.origin, run.stream);
+                    of_stream
+                        && !announced.from.is_after(run.from)
+                        && announced.to.is_after(run.from)
                 };
                 message.runs.iter().any(covers)
             };
-            self.live.extend(begun.filter(|run| !is_told(run)));
+            self.live.extend(begun.filter(|run| !is_announced(run)));
         }
         self.trim(streams);
         self.pass_done(streams);
@@ -283,8 +286,11 @@ impl Order {
 
     fn append(&mut self, run: Run) {
         // What has been told, and what is done, stays as it was.
-        let untold = self.leading.as_ref().map_or(0, |leading| leading.untold);
-        let may_grow = self.live.len() > self.done.max(untold);
+        let unannounced = self
+            .leading
+            .as_ref()
+            .map_or(0, |leading| leading.unannounced);
+        let may_grow = self.live.len() > self.done.max(unannounced);
         match self.live.back_mut().filter(|_| may_grow) {
             Some(last) if (last.origin, last.stream) == (run.origin, run.stream) => {
                 if run.to.is_after(last.to) {
@@ -299,13 +305,13 @@ impl Order {
     fn trim(&mut self, streams: &impl Streams) {
         while let Some(run) = self.live.front() {
             let leading = self.leading.as_ref();
-            let is_told = leading.is_none_or(|leading| leading.untold > 0);
+            let is_announced = leading.is_none_or(|leading| leading.unannounced > 0);
             let passed = match streams.state(run.origin) {
                 Some(state) if state.stream == run.stream => !run.to.is_after(state.stable),
                 Some(state) => Seq(state.stream).is_after(Seq(run.stream)),
                 // Its stream was given up here because all was stable, or with its origin. A member that asks for it all the
                 // same has to be told.
-                None => !self.members.contains(&run.origin) || self.is_read(run) && is_told,
+                None => !self.members.contains(&run.origin) || self.is_read(run) && is_announced,
             };
             if !passed || (self.done == 0 && !self.is_done(run, streams)) {
                 return;
@@ -387,7 +393,7 @@ impl Order {
         self.follows.is_some()
     }
 
-    /// Who reigns.
+    /// Who is the sequencer.
     pub fn sequencer(&self) -> HostId {
         self.sequencer.host
     }
@@ -414,14 +420,14 @@ impl Order {
         }
         if origin == self.sequencer.host {
             // Its own come between what it says, in the order of its stream. One that it began before
-            // its reign waits for nothing: what it says comes behind it.
-            let said = self.heard == Some(stream);
-            if said && self.done < self.live.len() {
+            // its epoch waits for nothing: what it says comes behind it.
+            let announced = self.heard == Some(stream);
+            if announced && self.done < self.live.len() {
                 return Turn::Later;
             }
             let unbroken = streams.state(origin).map(|state| (stream, state.unbroken));
             // What is missing may come before it. That can be heard only behind it.
-            self.read_ahead |= said && self.has_gap((origin, unbroken));
+            self.read_ahead |= announced && self.has_gap((origin, unbroken));
             return Turn::Now;
         }
         let of_stream = |run: &&Run| run.origin == origin && run.stream == stream;

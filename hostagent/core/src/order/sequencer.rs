@@ -10,9 +10,9 @@ pub(super) struct Leading {
     /// Where the next message begins that is not ordered yet, and in which life of the stream.
     pub(super) next: BTreeMap<HostId, (u32, Seq)>,
     /// Runs of `live` from this place on nobody has been told of.
-    pub untold: usize,
+    pub unannounced: usize,
     /// How many runs of `live`, in their order, were told first by which order message of this host's stream.
-    pub(super) told: VecDeque<(u64, usize)>,
+    pub(super) announced: VecDeque<(u64, usize)>,
     pub(super) snapshot_wanted: bool,
     pub(super) snapshot_at: Instant,
     /// The plan has changed: nothing is said before all that counts, since what was said by the plan before may be
@@ -25,11 +25,11 @@ pub(super) struct Leading {
 impl Leading {
     /// The first run is forgotten.
     pub fn forget_first(&mut self) {
-        self.untold = self.untold.saturating_sub(1);
-        if let Some((_, runs)) = self.told.front_mut() {
+        self.unannounced = self.unannounced.saturating_sub(1);
+        if let Some((_, runs)) = self.announced.front_mut() {
             *runs -= 1;
             if *runs == 0 {
-                self.told.pop_front();
+                self.announced.pop_front();
             }
         }
     }

@@ -102,10 +102,10 @@ impl PlannedGroup {
         for structure in &self.structures {
             structure.mix_into(&mut mix);
         }
-        if let Some(Sequencer { host, reign }) = self.sequencer {
+        if let Some(Sequencer { host, epoch }) = self.sequencer {
             mix(u32::from(host.0));
-            mix((reign >> 32) as u32);
-            mix(reign as u32);
+            mix((epoch >> 32) as u32);
+            mix(epoch as u32);
         }
         mix(self.number.map_or(u32::MAX, |number| u32::from(number.0)));
         for proto::SharedTree { links } in &message.trees {
@@ -190,7 +190,7 @@ fn parse_sequencer(
             list(members)
         ));
     }
-    Ok(Some(Sequencer { host, reign: epoch }))
+    Ok(Some(Sequencer { host, epoch }))
 }
 
 fn parse_structures(

@@ -397,7 +397,7 @@ fn a_sequencer_is_a_member() {
     message.groups = vec![group.clone()];
     let plan = AgentPlan::parse(&message).unwrap();
     let found = plan.groups[&GroupId(3)].sequencer.unwrap();
-    assert_eq!((found.host, found.reign), (HostId(4), 9));
+    assert_eq!((found.host, found.epoch), (HostId(4), 9));
     group.sequencer = sequencer(3, 9);
     message.groups = vec![group];
     let refused = AgentPlan::parse(&message).unwrap().refused;
@@ -444,7 +444,7 @@ prop_compose! {
         left_out in proptest::collection::vec((small(), "a?"), 0..3),
     ) -> proto::Group {
         let gathered = gathered.and_then(|(epoch, origins)| self::gathered(epoch, &origins));
-        let sequencer = sequencer.and_then(|(host, reign)| self::sequencer(host, reign));
+        let sequencer = sequencer.and_then(|(host, epoch)| self::sequencer(host, epoch));
         let trees = trees.iter().map(|links: &Vec<_>| shared(links)).collect();
         let leaves = self::leaves(&leaves);
         let left_out = left_out.iter().map(|(host, reason)| self::left_out(*host, reason)).collect();

@@ -86,10 +86,10 @@ impl Receiving {
     fn want_order(&mut self, engine: &mut Engine, sending: &mut Sending, now: Instant) {
         for (group, member, message) in std::mem::take(&mut self.wanted) {
             if let Some(order) = self.orders.get_mut(&group)
-                && let Some(said_by) = order.want(message, &OfEngine { engine, group }, now)
-                && sending.is_order_read(engine, group, said_by)
+                && let Some(announced_by) = order.want(message, &OfEngine { engine, group }, now)
+                && sending.is_order_read(engine, group, announced_by)
             {
-                engine.tell_next(group, member, message.named());
+                engine.notify_next(group, member, message.named());
             }
         }
     }
@@ -140,7 +140,7 @@ impl Receiving {
                 continue;
             }
             if let Some(message) = order.poll(now) {
-                order.note_told(sending.put_order(group, message));
+                order.note_announced(sending.put_order(group, message));
             }
             next = [next, order.poll_timeout()].into_iter().flatten().min();
         }

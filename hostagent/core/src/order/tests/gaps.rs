@@ -14,7 +14,7 @@ fn run(origin: u16, stream: u32, number: u32) -> Run {
 
 fn say(snapshot: bool, runs: &[Run]) -> Vec<u8> {
     let message = OrderMessage {
-        reign: 3,
+        epoch: 3,
         snapshot,
         runs: runs.to_vec(),
     };
@@ -98,8 +98,8 @@ fn what_may_come_before_a_message_read_ahead_is_not_read() {
 fn a_member_that_has_heard_nothing_is_told_what_is_next() {
     let mut held = Held::of(&[(1, 0), (2, 2), (3, 1)]);
     let (mut first, mut member) = (order(1), order(4));
-    said(&mut first, &mut held);
-    first.note_told(7);
+    announced(&mut first, &mut held);
+    first.note_announced(7);
     let [one, two, other] = [message(2, 0), message(2, 1), message(3, 0)];
     let now = Instant::from_micros(9);
     for waits in [one, two, other] {
@@ -165,7 +165,7 @@ fn one_that_has_just_started_takes_what_it_hears() {
 fn who_asks_for_what_the_sequencer_has_read_and_forgotten_is_told() {
     let mut held = Held::of(&[(1, 0), (2, 1), (3, 0)]);
     let (mut first, mut member) = (order(1), order(4));
-    said(&mut first, &mut held);
+    announced(&mut first, &mut held);
     first.note_read(message(2, 0));
     let there = held.clone();
     held.0.remove(&HostId(2));

@@ -53,7 +53,7 @@ fn order(own: u16) -> Order {
     let members = [1, 2, 3, 4].map(HostId);
     let sequencer = Sequencer {
         host: SEQUENCER,
-        reign: 3,
+        epoch: 3,
     };
     Order::new(HostId(own), &members, sequencer)
 }
@@ -66,7 +66,7 @@ fn message(origin: u16, number: u32) -> MessageId {
     }
 }
 
-fn said(order: &mut Order, held: &mut Held) -> OrderMessage {
+fn announced(order: &mut Order, held: &mut Held) -> OrderMessage {
     order.gather(held);
     let bytes = order.poll(Instant::from_micros(1));
     OrderMessage::decode(&bytes.expect("something is to be said")).unwrap()
@@ -100,10 +100,10 @@ fn read_all(order: &mut Order, held: &mut Held) -> Vec<(u16, u32)> {
 fn members_read_as_the_sequencer_says() {
     let mut first = order(1);
     let mut sequencer_holds = Held::of(&[(2, 0), (3, 1)]);
-    let one = said(&mut first, &mut sequencer_holds);
-    assert!(one.snapshot, "a reign begins with all there is");
+    let one = announced(&mut first, &mut sequencer_holds);
+    assert!(one.snapshot, "a epoch begins with all there is");
     sequencer_holds.0.extend(Held::of(&[(2, 2), (3, 2)]).0);
-    let two = said(&mut first, &mut sequencer_holds);
+    let two = announced(&mut first, &mut sequencer_holds);
     assert!(!two.snapshot);
     assert_eq!(
         two.runs.len(),
@@ -131,10 +131,10 @@ fn members_read_as_the_sequencer_says() {
 #[test]
 fn one_that_has_not_come_holds_up_the_others() {
     let mut first = order(1);
-    let said = said(&mut first, &mut Held::of(&[(2, 1), (3, 1)]));
+    let announced = announced(&mut first, &mut Held::of(&[(2, 1), (3, 1)]));
     let mut member = order(4);
     let mut held = Held::of(&[(3, 1)]);
-    member.take(SEQUENCER, &said.encode(), &[], &held);
+    member.take(SEQUENCER, &announced.encode(), &[], &held);
     assert_eq!(read_all(&mut member, &mut held), []);
     held.0.extend(Held::of(&[(2, 1)]).0);
     assert_eq!(read_all(&mut member, &mut held), [(2, 0), (3, 0)]);
@@ -148,8 +148,8 @@ fn the_messages_of_the_sequencer_come_between_what_it_says() {
         member.turn(message(1, 0), &held) == Turn::Now,
         "nothing was said before it"
     );
-    let said = said(&mut order(1), &mut Held::of(&[(2, 1)]));
-    member.take(SEQUENCER, &said.encode(), &[], &held);
+    let announced = announced(&mut order(1), &mut Held::of(&[(2, 1)]));
+    member.take(SEQUENCER, &announced.encode(), &[], &held);
     assert!(member.turn(message(1, 0), &held) != Turn::Now);
     assert_eq!(read_all(&mut member, &mut held), [(2, 0), (1, 0)]);
 }
@@ -160,7 +160,7 @@ fn the_messages_of_the_sequencer_come_between_what_it_says() {
 fn what_is_being_read_comes_before_what_a_snapshot_says() {
     let mut member = order(4);
     let mut held = Held::of(&[(1, 0), (2, 1), (3, 1)]);
-    let one = said(&mut order(1), &mut Held::of(&[(2, 1), (3, 1)]));
+    let one = announced(&mut order(1), &mut Held::of(&[(2, 1), (3, 1)]));
     member.take(SEQUENCER, &one.encode(), &[], &held);
     assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
     let rest = OrderMessage {
@@ -179,20 +179,20 @@ fn what_is_being_read_comes_before_what_a_snapshot_says() {
 /// members that wait for it.
 #[test]
 fn a_message_from_before_the_reign_of_its_origin_waits_for_nothing() {
-    let said = said(&mut order(1), &mut Held::of(&[(3, 1)]));
+    let announced = announced(&mut order(1), &mut Held::of(&[(3, 1)]));
     let mut member = order(4);
     let held = Held::of(&[(1, 0), (2, 1), (3, 1)]);
-    member.take(SEQUENCER, &said.encode(), &[], &held);
+    member.take(SEQUENCER, &announced.encode(), &[], &held);
     assert_ne!(member.turn(message(2, 0), &held), Turn::Now);
     let sequencer = Sequencer {
         host: HostId(2),
-        reign: 4,
+        epoch: 4,
     };
     member.plan(&[2, 3, 4].map(HostId), sequencer);
     assert_eq!(member.turn(message(2, 0), &held), Turn::Now);
     let snapshot = OrderMessage {
-        reign: 4,
-        ..said.clone()
+        epoch: 4,
+        ..announced.clone()
     };
     member.take(HostId(2), &snapshot.encode(), &[], &held);
     assert_eq!(
@@ -205,10 +205,10 @@ fn a_message_from_before_the_reign_of_its_origin_waits_for_nothing() {
 #[test]
 fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
     let mut first = order(1);
-    let said = said(&mut first, &mut Held::of(&[(2, 1), (3, 1), (4, 1)]));
+    let announced = announced(&mut first, &mut Held::of(&[(2, 1), (3, 1), (4, 1)]));
     let mut member = order(4);
     let mut held = Held::of(&[(2, 1), (3, 1)]);
-    member.take(SEQUENCER, &said.encode(), &[], &held);
+    member.take(SEQUENCER, &announced.encode(), &[], &held);
     assert!(member.turn(message(3, 0), &held) != Turn::Now);
     let mut anew = held.clone();
     anew.set(2, |state| (state.stream, state.next) = (6, Seq(90)));
@@ -218,7 +218,7 @@ fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
     );
 
     let mut member = order(4);
-    member.take(SEQUENCER, &said.encode(), &[], &held);
+    member.take(SEQUENCER, &announced.encode(), &[], &held);
     held.0.remove(&HostId(2));
     assert!(
         member.turn(message(3, 0), &held) != Turn::Now,
@@ -226,7 +226,7 @@ fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
     );
     let sequencer = Sequencer {
         host: SEQUENCER,
-        reign: 3,
+        epoch: 3,
     };
     member.plan(&[HostId(1), HostId(3), HostId(4)], sequencer);
     assert!(
@@ -237,10 +237,10 @@ fn what_breaks_off_or_whose_origin_left_holds_up_nothing() {
 
 #[test]
 fn what_is_waited_for_is_named_until_it_is_read() {
-    let said = said(&mut order(1), &mut Held::of(&[(2, 2), (3, 1)]));
+    let announced = announced(&mut order(1), &mut Held::of(&[(2, 2), (3, 1)]));
     let mut member = order(4);
     let mut held = Held::of(&[(3, 1)]);
-    member.take(SEQUENCER, &said.encode(), &[], &held);
+    member.take(SEQUENCER, &announced.encode(), &[], &held);
     assert_eq!(member.turn(message(3, 0), &held), Turn::Later);
     assert_eq!(member.waited_for(&held), Some(message(2, 0)));
     held.0.extend(Held::of(&[(2, 0)]).0);
@@ -254,7 +254,7 @@ fn what_is_waited_for_is_named_until_it_is_read() {
 fn what_all_have_begun_to_read_is_forgotten() {
     let mut first = order(1);
     let mut held = Held::of(&[(2, 1), (3, 1)]);
-    said(&mut first, &mut held);
+    announced(&mut first, &mut held);
     assert_eq!(first.live.len(), 2);
     assert_eq!(read_all(&mut first, &mut held).len(), 2);
     first.gather(&mut held);
@@ -271,7 +271,7 @@ fn what_all_have_begun_to_read_is_forgotten() {
 fn a_message_that_all_others_have_begun_to_read_needs_no_place() {
     let mut first = order(1);
     let mut held = Held::of(&[(2, 1)]);
-    said(&mut first, &mut held);
+    announced(&mut first, &mut held);
     assert_eq!(read_all(&mut first, &mut held), [(2, 0)]);
     held.set(2, |state| state.stable = Seq(5));
     first.gather(&mut held);
@@ -291,7 +291,7 @@ fn a_message_that_all_others_have_begun_to_read_needs_no_place() {
 fn a_snapshot_says_all_that_counts() {
     let mut first = order(1);
     let mut holds = Held::of(&[(2, 2), (3, 3)]);
-    said(&mut first, &mut holds);
+    announced(&mut first, &mut holds);
     assert_eq!(first.poll(Instant::from_micros(2)), None);
     assert_eq!(first.poll_timeout(), None);
     first.want(message(3, 0), &holds, Instant::from_micros(1));
@@ -325,7 +325,7 @@ fn a_message_that_is_asked_for_gets_a_place() {
     let mut passed = Held::of(&[(2, 4)]);
     passed.set(2, |state| (state.next, state.stable) = (Seq(40), Seq(40)));
     let mut on_its_way = Held::of(&[(2, 1)]);
-    said(&mut first, &mut on_its_way);
+    announced(&mut first, &mut on_its_way);
     first.want(message(2, 2), &on_its_way, Instant::from_micros(1));
     assert_eq!(first.live.len(), 1, "it will come");
     let later = Instant::from_micros(1 + ON_ITS_WAY_US);
@@ -333,7 +333,7 @@ fn a_message_that_is_asked_for_gets_a_place() {
     assert_eq!(first.live[1].from, Seq(20), "it does not come");
     for held in [nothing, passed] {
         let mut first = order(1);
-        said(&mut first, &mut held.clone());
+        announced(&mut first, &mut held.clone());
         assert_eq!(first.live.len(), 0);
         first.want(message(2, 0), &held, Instant::from_micros(1));
         first.want(message(2, 0), &held, Instant::from_micros(1));
@@ -352,7 +352,7 @@ fn a_message_that_is_asked_for_gets_a_place() {
 fn messages_that_are_asked_for_by_turns_get_places() {
     let mut first = order(1);
     let mut held = Held::of(&[(2, 1)]);
-    said(&mut first, &mut held);
+    announced(&mut first, &mut held);
     let mut now = Instant::from_micros(1);
     for turn in 0..5 {
         first.want(message(2, 2 + turn % 2), &held, now);
@@ -372,21 +372,21 @@ fn messages_that_are_asked_for_by_turns_get_places() {
 #[test]
 fn a_sequencer_that_is_chosen_again_goes_on() {
     let members = [1, 2, 3, 4].map(HostId);
-    let chosen = |host: u16, reign: u64| Sequencer {
+    let chosen = |host: u16, epoch: u64| Sequencer {
         host: HostId(host),
-        reign,
+        epoch,
     };
     let mut first = order(1);
     let mut holds = Held::of(&[(2, 1)]);
-    let one = said(&mut first, &mut holds);
+    let one = announced(&mut first, &mut holds);
     holds.0.extend(Held::of(&[(3, 1)]).0);
-    let two = said(&mut first, &mut holds);
+    let two = announced(&mut first, &mut holds);
     assert!(!two.snapshot);
     first.plan(&members, chosen(1, 9));
     holds.0.extend(Held::of(&[(2, 2)]).0);
-    let three = said(&mut first, &mut holds);
+    let three = announced(&mut first, &mut holds);
     let is_said: Vec<u16> = three.runs.iter().map(|run| run.origin.0).collect();
-    assert_eq!((three.snapshot, three.reign), (true, 9), "and not later");
+    assert_eq!((three.snapshot, three.epoch), (true, 9), "and not later");
     assert_eq!(is_said, [2, 3, 2]);
 
     let all = [one, two, three];
@@ -395,11 +395,11 @@ fn a_sequencer_that_is_chosen_again_goes_on() {
         let mut member = order(4);
         let mut held = Held::of(&[(1, 0), (2, 2), (3, 1)]);
         let mut read = Vec::new();
-        for (at, said) in all.iter().enumerate() {
+        for (at, announced) in all.iter().enumerate() {
             if at == plan_at {
                 member.plan(&members, chosen(1, 9));
             }
-            member.take(SEQUENCER, &said.encode(), &[], &held);
+            member.take(SEQUENCER, &announced.encode(), &[], &held);
             read.extend(read_all(&mut member, &mut held));
             let so_far = [(2, 0), (3, 0), (2, 1)];
             assert_eq!(read, so_far[..=at], "plan before {plan_at}");
@@ -430,8 +430,8 @@ fn all_quiet_nothing_is_said() {
 #[test]
 fn an_older_reign_and_a_stranger_are_not_believed() {
     let held = Held::of(&[(2, 1), (3, 1)]);
-    let say = |reign: u64, origin: u16| OrderMessage {
-        reign,
+    let say = |epoch: u64, origin: u16| OrderMessage {
+        epoch,
         snapshot: true,
         runs: vec![Run {
             origin: HostId(origin),
@@ -443,7 +443,7 @@ fn an_older_reign_and_a_stranger_are_not_believed() {
     let mut member = order(4);
     member.take(HostId(3), &say(3, 3).encode(), &[], &held);
     member.take(SEQUENCER, &say(2, 3).encode(), &[], &held);
-    assert_eq!(member.refused, 1, "host 3 does not reign");
+    assert_eq!(member.refused, 1, "host 3 does not epoch");
     assert!(member.turn(message(3, 0), &held) != Turn::Now);
     member.take(HostId(3), &say(4, 2).encode(), &[], &held);
     assert!(
@@ -457,7 +457,7 @@ fn an_older_reign_and_a_stranger_are_not_believed() {
     );
     let sequencer = Sequencer {
         host: SEQUENCER,
-        reign: 3,
+        epoch: 3,
     };
     member.plan(&[1, 2, 3, 4].map(HostId), sequencer);
     assert!(
@@ -468,23 +468,23 @@ fn an_older_reign_and_a_stranger_are_not_believed() {
 
 #[test]
 fn the_next_sequencer_goes_on_with_what_was_said() {
-    let said = said(&mut order(1), &mut Held::of(&[(3, 1), (4, 1)]));
+    let announced = announced(&mut order(1), &mut Held::of(&[(3, 1), (4, 1)]));
     let mut next = order(2);
     let mut holds = Held::of(&[(3, 2), (4, 2)]);
-    next.take(SEQUENCER, &said.encode(), &[], &holds);
+    next.take(SEQUENCER, &announced.encode(), &[], &holds);
     assert!(!next.leads());
     next.plan(
         &[2, 3, 4].map(HostId),
         Sequencer {
             host: HostId(2),
-            reign: 4,
+            epoch: 4,
         },
     );
     assert!(next.leads());
     next.gather(&mut holds);
     let bytes = next.poll(Instant::from_micros(5));
     let snapshot = OrderMessage::decode(&bytes.unwrap()).unwrap();
-    assert_eq!(snapshot.reign, 4);
+    assert_eq!(snapshot.epoch, 4);
     let places: Vec<(u16, u32, u32)> = snapshot
         .runs
         .iter()
