@@ -15,6 +15,8 @@ from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 
 MIB = 2**20
+SIZES = {"wormcast": 6 * MIB, "bmv2": 3 * MIB // 2}
+"""Bytes that take seconds to all hosts."""
 TOPOLOGY = "irregular:8:3:2:3"
 """Eight switches with two hosts each, wired at random: minimal paths turn, so hosts re-inject."""
 OPTED_OUT = 5
@@ -32,6 +34,10 @@ def fabric(
     path.write_text(json.dumps(network))
     arguments = ("--gone-after", "6")
     return make_fabric(str(path), switch=switch, rate_mbps=40.0, controller_arguments=arguments)
+
+
+def size_of(fabric: Fabric) -> int:
+    return SIZES[fabric.options.switch]
 
 
 def set_routing(fabric: Fabric, algorithm: str, root: int | None = None, **more: Any) -> dict[str, Any]:
@@ -74,7 +80,9 @@ def test_a_file_arrives_by_every_algorithm(
     through = {host for row in rows for host in row["in_transit"]}
     assert OPTED_OUT not in through
     before = re_injected(fabric)
-    result = transfer(fabric, "repeat", random_file(2 * MIB), 0, list(range(1, 16)), seconds_max=600)
+    result = transfer(
+        fabric, "repeat", random_file(size_of(fabric) // 3), 0, list(range(1, 16)), seconds_max=600
+    )
     assert result.intact
     assert not result.failed
     # Links that a starved switch lets fall silent may have changed routes meanwhile.
@@ -95,7 +103,7 @@ def test_routes_change_in_the_middle_of_a_transfer(
         result = transfer(
             fabric,
             "circuit",
-            random_file(6 * MIB),
+            random_file(size_of(fabric)),
             0,
             list(range(1, 16)),
             seconds_max=600,
@@ -224,7 +232,7 @@ def test_another_order_in_the_middle_of_a_transfer_is_told_step_by_step(
     result = transfer(
         fabric,
         "switch",
-        random_file(6 * MIB),
+        random_file(size_of(fabric)),
         0,
         list(range(1, 16)),
         seconds_max=600,
