@@ -97,12 +97,10 @@ def say(text: str) -> None:
 
 
 def size_of(path: Path) -> str:
-    """For people."""
     return f"{path.stat().st_size / 1e6:.1f} MB"
 
 
 def version() -> str:
-    """Of the project."""
     match = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert match is not None
     return match[1]

@@ -63,7 +63,6 @@ def body(number: int) -> dict[str, Any]:
 
 
 def report(what: str, count: int, began: float) -> None:
-    """One figure."""
     seconds = time.perf_counter() - began
     print(f"{what}: {seconds:.2f} s, {count / seconds:.0f} a second", flush=True)
 

@@ -24,7 +24,6 @@ PARTS = {part.__name__: part for part in (itb, worm, torus, nic, packet, reconve
 
 
 def main() -> None:
-    """Measures, prints, saves."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -45,5 +45,4 @@ def measure(chosen: argparse.Namespace) -> list[Row]:
 
 
 def draw(rows: list[Row], figure: Figure) -> None:
-    """The ratio."""
     lines(figure, rows, "packets", "binomial_over_k_binomial", "members", xscale="log")

@@ -80,11 +80,9 @@ class Listener:
             return self.arrived[count - 1]
 
     def stop(self) -> None:
-        """It ends soon."""
         self._open = False
 
     def close(self) -> None:
-        """Ends it."""
         self.stop()
         self._thread.join()
         self._receiver.close()
@@ -118,7 +116,6 @@ def completions(
 
 
 def median_ms(seconds: Sequence[float]) -> float:
-    """Median in ms."""
     return round(1000 * statistics.median(seconds), 3)
 
 

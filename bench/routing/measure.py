@@ -135,7 +135,6 @@ def spread(seconds: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=Path, default=ROOT / "target/release/examples")
     parser.add_argument("--cases", default="1024x8,1024x16,2048x16", help=f"of {', '.join(CASES)}")

@@ -125,7 +125,6 @@ def judge_opensm(graphs: tuple[str, ...]) -> dict[str, int]:
 
 
 def main() -> None:
-    """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("out/bench-routing"), help="folder for verify.json")

@@ -20,9 +20,7 @@ use tokio::task::JoinSet;
 /// Everything an agent is told.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
-    /// The data plane's part.
     pub dataplane: DataPlaneSettings,
-    /// Where the controller is.
     pub controller: ControllerAddress,
     /// Worms of others are not to be routed through this host.
     pub no_transit: bool,
@@ -37,21 +35,16 @@ pub struct AgentSettings {
 /// Why an agent does not start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The interface.
     #[error("{0}")]
     Interface(InterfaceError),
-    /// The data plane.
     #[error("{0}")]
     DataPlane(DataPlaneError),
-    /// The local API.
     #[error("{0}")]
     Local(ServerError),
     /// The runtime or a thread.
     #[error("cannot {step}: {source}")]
     System {
-        /// What was tried.
         step: &'static str,
-        /// The kernel's answer.
         source: io::Error,
     },
     /// The data plane's thread ended by a bug.

@@ -30,7 +30,6 @@ const READ_BYTES: usize = 64 << 10;
 /// A quarter of the window of an arriving message (API.md §7).
 const WINDOW_UPDATE_BYTES: u32 = 128 << 10;
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No agent there, or the connection broke.
@@ -70,15 +69,10 @@ impl From<serde_json::Error> for ClientError {
 pub struct Opened {
     /// Its handle on this connection.
     pub handle: u32,
-    /// The group.
     pub group: u16,
-    /// The group's name.
     pub name: String,
-    /// The group's scheme.
     pub scheme: String,
-    /// The group's members.
     pub members: Vec<u16>,
-    /// A sender's window, bytes.
     #[serde(default)]
     window_bytes: u32,
 }
@@ -92,21 +86,17 @@ pub struct StableMessage {
     pub delivered: usize,
     /// Members that do not.
     pub failed: usize,
-    /// Each member.
     pub outcomes: Vec<MemberOutcome>,
 }
 
 /// What comes without being asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Incoming {
-    /// Bytes of a message.
     Data {
         /// The message.
         handle: u32,
-        /// The bytes.
         bytes: Bytes,
     },
-    /// Anything else.
     Notice(Notice),
 }
 

@@ -114,13 +114,11 @@ pub struct Options {
 /// Options that cannot be satisfied on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// The interface.
     #[error("{0}")]
     Agent(AgentError),
     /// The file of many agents.
     #[error("--fabric {}: {reason}", path.display())]
     Fabric {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -133,17 +131,12 @@ pub enum OptionsError {
     Mtu {
         /// As asked, or as the interface has it.
         value: u32,
-        /// Most that is possible.
         most: u32,
-        /// Name of the interface.
         interface: String,
     },
     /// A name that is empty, too long or has control characters.
     #[error("name {name:?}; it must have 1 to {NAME_BYTES_MAX} bytes and no control characters")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
 }
 
 impl Options {

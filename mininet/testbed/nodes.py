@@ -67,7 +67,6 @@ class LoggedDaemon:
     log: IO[bytes] | None = None
 
     def launch(self, argv: list[str]) -> None:
-        """Start the process."""
         self.log = self.log_path.open("ab")
         self.process = start_daemon(argv, self.log)
 
@@ -93,7 +92,6 @@ class SharedSwitches(LoggedDaemon):
         self.file = file
 
     def start(self, switches: list[P4Switch]) -> None:
-        """Start the process."""
         edges = [
             {"port": f"{switch.name}:{port}", "interface": interface}
             for switch in switches
@@ -181,7 +179,6 @@ class P4Switch(LoggedDaemon, Switch):
         return f"127.0.0.1:{METRICS_PORT_FIRST + (0 if self.shared else self.id)}"
 
     def port_interfaces(self) -> dict[int, str]:
-        """Interfaces by port."""
         return {port: i.name for port, i in sorted(self.intfs.items()) if i.name != "lo"}
 
     def entry(self, ports: int | None = None) -> dict[str, Any]:
@@ -277,12 +274,10 @@ class LateShell(Node):
         """Not yet."""
 
     def sendCmd(self, *args: Any, **keywords: Any) -> None:
-        """As Mininet's."""
         self._need_shell()
         super().sendCmd(*args, **keywords)
 
     def cmd(self, *args: Any, **keywords: Any) -> Any:
-        """As Mininet's."""
         self._need_shell()
         return super().cmd(*args, **keywords)
 

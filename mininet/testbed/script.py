@@ -63,7 +63,6 @@ class ScriptDaemon(LoggedDaemon):
     """A daemon that ends with the script, also where the script fails."""
 
     def launch(self, argv: list[str]) -> None:
-        """Start the process."""
         super().launch(argv)
         atexit.register(self.halt)
 
@@ -104,7 +103,6 @@ class WormcastController(ScriptDaemon, Controller):
         self.launch([*argv, "--state", f"{self.directory}/{self.name}.db", *self.arguments])
 
     def stop(self, *_: Any, **__: Any) -> None:
-        """End it."""
         self.halt()
         self.terminate()
 
@@ -180,7 +178,6 @@ class WormcastSwitch(ScriptDaemon, P4Switch):
             self.log_path = Path(log_file)
 
     def command(self) -> list[str]:
-        """The command line."""
         argv = super().command()
         if self.program is not None:
             argv[argv.index("--no-p4")] = self.program

@@ -41,7 +41,6 @@ pub const NOT_PLANNED: &str = "the plan in force is older than this group";
 pub struct FabricState {
     /// Tables and replication groups by switch.
     pub switches: BTreeMap<SwitchId, Arc<SwitchState>>,
-    /// Plans by host.
     pub agents: BTreeMap<HostId, Arc<AgentPlan>>,
     /// Members that are not served, by group.
     pub shortfalls: Vec<Shortfall>,
@@ -104,7 +103,6 @@ pub struct Planner {
     guard: Guard,
     /// What the guard of each switch admits, by the plan before.
     guarded: BTreeMap<SwitchId, Guarded>,
-    /// The same, of groups.
     group_guard: GroupGuard,
     /// TREE routes of hosts, and of hosts on a bridge.
     tree_lengths: [TreeLengths; 2],

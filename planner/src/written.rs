@@ -21,10 +21,8 @@ use crate::switch_plan::entries::group_entry;
 use crate::switch_plan::gather::gathered_up;
 use crate::switch_plan::wormhole::Switching;
 
-/// Plans of agents by host.
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;
 
-/// What switches hold.
 type Switches = BTreeMap<SwitchId, Arc<SwitchState>>;
 
 /// Most entries of a file of routes: one of all routes of a large fabric is of use to nobody.

@@ -37,7 +37,6 @@ fn plan(planner: &mut Planner) -> FabricState {
     planner.plan(&network, &network, &[], &hosts, &ClassDNumbers::default())
 }
 
-/// By a new planner.
 fn planned(switching: Switching) -> FabricState {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
     planner.set_switching(switching, false);

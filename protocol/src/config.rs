@@ -11,7 +11,6 @@ pub const WINDOW_PACKETS_MAX: u32 = 32_768;
 /// What an engine is told at its start.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// This host.
     pub host: HostId,
     /// Source MAC address of the frames it sends.
     pub mac: [u8; 6],
@@ -30,7 +29,6 @@ pub struct EngineConfig {
     pub first_seq: Option<Seq>,
     /// Bounds of tables, windows and pools.
     pub limits: Limits,
-    /// Times and rates.
     pub timing: Timing,
 }
 
@@ -216,12 +214,8 @@ impl Default for Timing {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{name} is {value}; it must be {least} to {most}")]
 pub struct ConfigError {
-    /// The field.
     pub name: &'static str,
-    /// Its value.
     pub value: u64,
-    /// The least value allowed.
     pub least: u64,
-    /// The greatest value allowed.
     pub most: u64,
 }

@@ -20,30 +20,16 @@ pub struct Transmit {
 pub enum Event {
     /// Member: bytes or the end of a message can be read. Sent once until a read
     /// has found nothing more, and again whenever the end of a message has come.
-    Readable {
-        /// The group.
-        group: GroupId,
-        /// Whose stream.
-        origin: HostId,
-    },
+    Readable { group: GroupId, origin: HostId },
     /// Member, of a group with [`crate::GroupPlan::tells_begun`]: another message has begun to arrive.
     /// Sent once until [`crate::Engine::message_starts`] is called, and where messages were passed over here.
-    Begun {
-        /// The group.
-        group: GroupId,
-        /// Whose stream.
-        origin: HostId,
-    },
+    Begun { group: GroupId, origin: HostId },
     /// Ordered group: the sequencer is told that a member does not know the place of a message, or a member that
     /// it is next.
     OrderWanted {
-        /// The group.
         group: GroupId,
-        /// Who says so.
         from: HostId,
-        /// It is said to be next.
         is_next: bool,
-        /// Whose message.
         origin: HostId,
         /// In which life of its stream.
         stream: u32,
@@ -51,13 +37,9 @@ pub enum Event {
         start: Seq,
     },
     /// Origin: `write` accepts bytes again after it accepted fewer than given.
-    Writable {
-        /// The group.
-        group: GroupId,
-    },
+    Writable { group: GroupId },
     /// Origin: what became of a message at each member is known.
     Stable {
-        /// The group.
         group: GroupId,
         /// Counts the messages of this origin to this group, from 0.
         message: u64,
@@ -68,20 +50,14 @@ pub enum Event {
         failed: Vec<(HostId, FailReason)>,
     },
     /// Origin, after `finish`: all that was written is stable.
-    Finished {
-        /// The group.
-        group: GroupId,
-    },
+    Finished { group: GroupId },
     /// A child that owes an answer has been silent for
     /// [`crate::Timing::member_timeout_us`]. Nothing follows from it here: a paused
     /// host goes on where it was. The shell tells the controller. Sent once for each
     /// silence.
     MemberSilent {
-        /// The group.
         group: GroupId,
-        /// Whose stream.
         origin: HostId,
-        /// The child.
         host: HostId,
         /// Milliseconds since it was last heard.
         silent_ms: u64,
@@ -89,48 +65,34 @@ pub enum Event {
     /// A child is given up after [`crate::Timing::member_exclude_us`] of silence, or
     /// cannot be reached for want of a route. Sent once for each plan and child.
     MemberFailed {
-        /// The group.
         group: GroupId,
-        /// Whose stream.
         origin: HostId,
-        /// The child.
         host: HostId,
-        /// Why.
         reason: FailReason,
         /// Milliseconds since it was last heard.
         silent_ms: u64,
     },
     /// Origin: a member will not have this message. Its host lives.
     MemberAborted {
-        /// The group.
         group: GroupId,
         /// The message, counted from 0.
         message: u64,
-        /// The member.
         host: HostId,
-        /// Why.
         reason: FailReason,
     },
     /// Member: the message being read breaks off, its rest will not come; drop what
     /// has been read of it. The next read starts with another message.
     MessageLost {
-        /// The group.
         group: GroupId,
-        /// Whose stream.
         origin: HostId,
-        /// Why.
         reason: LossReason,
     },
     /// The structure that the plan gives for a stream cannot be used: more children
     /// than [`crate::Limits::children`].
     StructureRejected {
-        /// The group.
         group: GroupId,
-        /// Whose stream.
         origin: HostId,
-        /// Children in the structure.
         children: usize,
-        /// The limit.
         limit: usize,
     },
 }
@@ -157,11 +119,9 @@ impl Event {
 /// Origin: nobody at a member takes a message that has begun to arrive there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unclaimed {
-    /// The group.
     pub group: GroupId,
     /// The message, counted from 0.
     pub message: u64,
-    /// The member.
     pub host: HostId,
 }
 
@@ -181,7 +141,6 @@ pub enum MemberState {
 pub enum LossReason {
     /// The origin's application cancelled it.
     Cancelled,
-    /// The origin started anew.
     OriginRestarted,
     /// The group went on without this member (it was taken for dead).
     LeftBehind,
@@ -203,7 +162,6 @@ pub struct Read {
 /// How far a stream has come at this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Whose stream.
     pub origin: HostId,
     /// Which life of it.
     pub stream: u32,
@@ -223,9 +181,7 @@ pub struct Unbroken(pub u32, pub u32);
 /// When the packets came of a message that is being read, as far as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageArrival {
-    /// The first of them.
     pub first: Instant,
-    /// The last.
     pub last: Instant,
     /// Bytes in those that came after the first moment.
     pub later_bytes: u64,
@@ -236,31 +192,17 @@ pub struct MessageArrival {
 pub enum UseError {
     /// This host is not a member of the group.
     #[error("this host is not a member of group {group}")]
-    UnknownGroup {
-        /// The group asked for.
-        group: GroupId,
-    },
+    UnknownGroup { group: GroupId },
     /// Nothing has come from that origin.
     #[error("nothing has come from host {origin} in group {group}")]
-    UnknownOrigin {
-        /// The group asked for.
-        group: GroupId,
-        /// The origin asked for.
-        origin: HostId,
-    },
+    UnknownOrigin { group: GroupId, origin: HostId },
     /// As many streams as [`crate::Limits::sessions`] are in use.
     #[error("{limit} streams are in use, the most this host takes")]
-    SessionsFull {
-        /// The limit.
-        limit: usize,
-    },
+    SessionsFull { limit: usize },
     /// The end of the message before waits for room in the window, so that no other can
     /// be ended; [`Event::Writable`] tells when.
     #[error("the end of the message before waits for room in the window of group {group}")]
-    EndWaits {
-        /// The group asked for.
-        group: GroupId,
-    },
+    EndWaits { group: GroupId },
     /// The end of a message has been read and not confirmed.
     #[error("the end of a message has been read; confirm or abort it first")]
     NotConfirmed,
@@ -269,8 +211,5 @@ pub enum UseError {
     NothingToConfirm,
     /// The plan gives this host no structure to send with.
     #[error("the plan of group {group} has no structure with this host as origin")]
-    NoStructure {
-        /// The group asked for.
-        group: GroupId,
-    },
+    NoStructure { group: GroupId },
 }

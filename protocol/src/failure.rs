@@ -84,7 +84,6 @@ impl Report {
         self.stable
     }
 
-    /// Who has failed.
     pub fn failed(&self) -> &[Failure] {
         &self.failed
     }

@@ -10,9 +10,7 @@ use wormcast_wire::{
 /// One send from host to host in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// The host that sends.
     pub from: HostId,
-    /// The host that receives.
     pub to: HostId,
     /// The buffer class the packet is admitted against at `to`.
     pub class: BufferClass,
@@ -22,7 +20,6 @@ pub struct Edge {
 /// copied to it and it misses, or where hosts pass packets on, all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRole {
-    /// The child.
     pub host: HostId,
     /// The buffer class of the edge to it.
     pub class: BufferClass,
@@ -123,7 +120,6 @@ pub enum Copies<'p> {
 pub struct Choice {
     /// The longest message that takes it, in bytes.
     pub bytes_most: u64,
-    /// Who copies packets.
     pub replication: Replication,
 }
 
@@ -149,7 +145,6 @@ pub struct Gathered {
 /// Everything the engine has to know about a group it is a member of.
 #[derive(Clone)]
 pub struct GroupPlan {
-    /// The group.
     pub id: GroupId,
     /// Names this version of the plan. Two hosts must have equal epochs exactly if
     /// they have the same plan of the group; order does not matter. (Reports of
@@ -163,7 +158,6 @@ pub struct GroupPlan {
     /// Bytes of a frame of the group after its Ethernet header, at most: what all its ways carry. None, or
     /// more: [`crate::EngineConfig::mtu`]; less than [`crate::MTU_MIN`] counts as that.
     pub mtu: Option<u16>,
-    /// Who sends to whom.
     pub structures: Arc<dyn Structures>,
     /// [`crate::Event::Begun`] is wanted for every message.
     pub tells_begun: bool,
@@ -220,32 +214,18 @@ pub enum PlanError {
     GroupReserved,
     /// As many groups as [`crate::Limits::groups`] exist.
     #[error("this host is in {limit} groups already, the most it takes")]
-    GroupsFull {
-        /// The limit.
-        limit: usize,
-    },
+    GroupsFull { limit: usize },
     /// This host is not among the members.
     #[error("host {host} is not among the members of group {group}")]
-    NotMember {
-        /// The group.
-        group: GroupId,
-        /// This host.
-        host: HostId,
-    },
+    NotMember { group: GroupId, host: HostId },
     /// A host has no routes, or too many.
     #[error("host {host} has {count} routes; it must have 1 to {ALTERNATIVES_MAX}")]
-    Alternatives {
-        /// Where they lead.
-        host: HostId,
-        /// How many.
-        count: usize,
-    },
+    Alternatives { host: HostId, count: usize },
     /// The routes to a host do not share all of the messages.
     #[error(
         "the shares of the routes to host {host} add up to {shares}; each must be 1 or more, and all together {SHARES_WHOLE}"
     )]
     Shares {
-        /// Where they lead.
         host: HostId,
         /// The sum of their shares.
         shares: u64,
@@ -253,21 +233,14 @@ pub enum PlanError {
     /// A route is empty or too long.
     #[error("the route to host {host} has {length} bytes; it must have 1 to {most}")]
     RouteLength {
-        /// Where it leads.
         host: HostId,
-        /// Its bytes.
         length: usize,
         /// The most bytes a route may have.
         most: usize,
     },
     /// A byte of a route is not a port (0–253; 254 also in a unicast route).
     #[error("the route to host {host} has byte {port}; ports are 0 to 253")]
-    RoutePort {
-        /// Where it leads.
-        host: HostId,
-        /// The byte.
-        port: u8,
-    },
+    RoutePort { host: HostId, port: u8 },
 }
 
 #[cfg(test)]

@@ -33,9 +33,7 @@ rejects! {
     NotWorm = "not_worm",
     /// Worm version other than 1.
     WormVersion = "worm_version",
-    /// Worm kind not known.
     WormKind = "worm_kind",
-    /// Worm header checksum wrong.
     WormChecksum = "worm_checksum",
     /// A worm that a host does not take: one with route left, GROUP, CONTROL.
     NotForHosts = "not_for_hosts",
@@ -43,11 +41,9 @@ rejects! {
     NotHostPdu = "not_host_pdu",
     /// A GATHER worm that is neither ACK nor request nor answer.
     GatherOp = "gather_op",
-    /// PDU CRC-32 wrong.
     PduChecksum = "pdu_checksum",
     /// PDU version other than 1.
     PduVersion = "pdu_version",
-    /// PDU type not known.
     PduType = "pdu_type",
     /// A PDU whose fields contradict each other or its length.
     PduMalformed = "pdu_malformed",

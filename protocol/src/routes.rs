@@ -25,7 +25,6 @@ pub struct Alternatives {
 }
 
 impl From<Vec<u8>> for Alternatives {
-    /// The only route.
     fn from(ports: Vec<u8>) -> Alternatives {
         Alternatives {
             routes: vec![Alternative {

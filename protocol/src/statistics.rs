@@ -11,7 +11,6 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// All counters by name.
             pub fn entries(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($field), self.$field),)*]
             }

@@ -20,7 +20,6 @@ impl Instant {
         self.0
     }
 
-    /// `us` microseconds later.
     #[must_use]
     pub const fn plus_us(self, us: u64) -> Instant {
         Instant(self.0.saturating_add(us))

@@ -13,29 +13,24 @@ pub const OBSERVATIONS_MAX: usize = 1024;
 /// Choices that an error names.
 const NAMED_MAX: usize = 16;
 
-/// What is to be traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
     /// Number of the trace; its probes carry it.
     pub trace: u32,
     /// How often it has been asked for, this time included.
     pub attempt: u16,
-    /// Which messages.
     pub of: Traced,
     /// Of several routes to a host this one only, by its place.
     pub route: Option<u8>,
 }
 
-/// Whose way is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traced {
     /// What this host sends to another.
     ToHost(HostId),
     /// What this host sends of the messages of an origin to a group.
     InGroup {
-        /// The group.
         group: GroupId,
-        /// The origin.
         origin: HostId,
         /// Length of the messages, which may decide how they travel; `None`: as the longest do.
         bytes: Option<u64>,
@@ -47,11 +42,8 @@ pub enum Traced {
 pub struct Way {
     /// Its number within the trace at this host.
     pub number: u16,
-    /// What its route means.
     pub kind: Kind,
-    /// The route.
     pub route: Vec<u8>,
-    /// Those it leads to.
     pub to: Vec<HostId>,
     /// UNICAST: place and share among the routes to the host.
     pub alternative: Option<(u8, u32)>,
@@ -62,13 +54,9 @@ pub struct Way {
 /// A probe that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Number of the trace.
     pub trace: u32,
-    /// Number of the way.
     pub way: u16,
-    /// Which attempt it is of.
     pub attempt: u16,
-    /// The host that sent it.
     pub sender: HostId,
     /// Switches crossed.
     pub hops: u8,
@@ -82,62 +70,34 @@ pub struct Observation {
     pub records: Vec<Record>,
 }
 
-/// Why nothing is traced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// To itself.
     #[error("host {0} is this host: no worm goes there")]
     ToItself(HostId),
-    /// There is no route.
     #[error("there is no route to host {to}; there are routes to {hosts}")]
-    NoRoute {
-        /// Where to.
-        to: HostId,
-        /// Where there are routes to.
-        hosts: Choices,
-    },
+    NoRoute { to: HostId, hosts: Choices },
     /// There are fewer routes.
     #[error("there is no route {route} to host {to}; its routes are 0 to {last}")]
-    NoAlternative {
-        /// Where to.
-        to: HostId,
-        /// The route asked for.
-        route: u8,
-        /// The last there is.
-        last: usize,
-    },
+    NoAlternative { to: HostId, route: u8, last: usize },
     /// This host is no member of the group.
     #[error("this host is no member of group {group}; it is one of {groups}")]
-    NoGroup {
-        /// The group.
-        group: GroupId,
-        /// Its groups.
-        groups: Choices,
-    },
+    NoGroup { group: GroupId, groups: Choices },
     /// The origin is none of the group.
     #[error("host {origin} sends nothing to group {group}; its members are {members}")]
     NoOrigin {
-        /// The origin asked for.
         origin: HostId,
-        /// The group.
         group: GroupId,
-        /// Who may be one.
         members: Choices,
     },
-    /// Too many ways.
     #[error(
         "{count} ways are to be traced, at most {WAYS_MAX} can be; ask for one route of each, such as route 0"
     )]
-    TooMany {
-        /// How many.
-        count: usize,
-    },
+    TooMany { count: usize },
     /// No room for a record.
     #[error("a route of {length} bytes leaves no room for a record in frames of {mtu} bytes")]
     NoRoom {
         /// Bytes of the route.
         length: usize,
-        /// The MTU.
         mtu: usize,
     },
 }

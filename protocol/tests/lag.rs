@@ -70,7 +70,6 @@ fn origin() -> Engine {
     engine
 }
 
-/// All frames that wait.
 fn sent(engine: &mut Engine) -> Vec<Vec<u8>> {
     let mut buf = vec![0; engine.frame_length_max()];
     let mut frames = Vec::new();

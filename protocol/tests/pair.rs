@@ -300,7 +300,6 @@ fn an_empty_message_after_a_cancelled_one_has_a_number_of_its_own() {
     }
 }
 
-/// Nobody receives.
 struct Alone;
 
 impl Structures for Alone {

@@ -123,7 +123,6 @@ fn in_group(origin: u16) -> TraceRequest {
     }
 }
 
-/// All frames that wait.
 fn sent(engine: &mut Engine) -> Vec<Vec<u8>> {
     let mut buf = vec![0; engine.frame_length_max()];
     let mut frames = Vec::new();

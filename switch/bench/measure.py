@@ -113,8 +113,6 @@ MEASUREMENTS = {
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
-
     def names(text: str) -> list[str]:
         unknown = sorted(set(text.split(",")) - cases().keys())
         if unknown:
@@ -149,7 +147,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measures and prints."""
     given = arguments()
     logging.getLogger("finsy").setLevel(logging.ERROR)
     programs = Programs(given.switch, given.examples, given.bmv2)

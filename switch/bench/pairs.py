@@ -25,8 +25,6 @@ SPREAD_S = 0.7
 
 @dataclass(frozen=True)
 class Setting:
-    """What is compared."""
-
     title: str
     workers: int
     pairs: int

@@ -26,8 +26,6 @@ MTU_SMALL, MTU_LARGE = 1_500, 9_216
 
 @dataclass(frozen=True)
 class Programs:
-    """Binaries."""
-
     switch: str
     examples: Path
     bmv2: str | None

@@ -60,7 +60,6 @@ def measure(
 
 
 def median_of(runs: list[Run], field: str) -> float:
-    """Median over repeats."""
     return statistics.median(getattr(run, field) for run in runs)
 
 

@@ -28,7 +28,6 @@ const AWAKE_BEFORE: Duration = Duration::from_micros(40);
 const TAIL: Duration = Duration::from_millis(300);
 /// Part of the run whose frames do not count: caches and tables are warm after it.
 const WARM_UP: f64 = 0.1;
-/// Longest run, seconds.
 const SECONDS_MAX: f64 = 3_600.0;
 /// Most frames a second, more than any interface here takes.
 const RATE_MAX: f64 = 1e6;

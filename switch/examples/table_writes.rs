@@ -256,7 +256,6 @@ async fn measure(
     Ok(rates)
 }
 
-/// Makes and sends batches.
 struct Writer {
     client: P4RuntimeClient<Channel>,
     table: Table,

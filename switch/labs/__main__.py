@@ -34,7 +34,6 @@ class Labs(click.Group):
     """A lab is imported when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """All labs."""
         return list(LABS)
 
     def resolve_command(

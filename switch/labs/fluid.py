@@ -100,7 +100,6 @@ class Flow:
         return waits
 
     def lost_bits(self) -> float:
-        """What was lost in all."""
         return float(self.arrived.bits[-1] - self.accepted.bits[-1])
 
 

@@ -120,7 +120,6 @@ class Host(threading.Thread):
         self._link.send(pfc_frame(self.storm_priority, 0))
 
     def end(self) -> None:
-        """End the thread."""
         self._ended.set()
         self.join()
 

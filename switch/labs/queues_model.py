@@ -29,8 +29,6 @@ PEAK_FRAMES_MIN = 25
 
 @dataclass(frozen=True)
 class Setup:
-    """What is measured."""
-
     rate: str
     rate_bps: float
     frame_bytes: int

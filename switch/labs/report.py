@@ -43,7 +43,6 @@ class Report:
     pictures: list[Path] = field(default_factory=list)
 
     def check(self, expected: str, seen: str, holds: bool | None) -> None:
-        """Add a sight."""
         self.sights.append(Sight(expected, seen, None if holds is None else bool(holds)))
 
     def skip(self, what: str) -> None:

@@ -92,7 +92,6 @@ class SwitchProcess:
         return self.log_path.read_text(errors="replace")
 
     def log_lines(self, word: str) -> list[str]:
-        """Lines of the log with this in them."""
         return [line for line in self.log().splitlines() if word in line]
 
     def stop(self) -> dict[str, Any]:

@@ -202,12 +202,9 @@ struct Arguments {
     unsupported: Unsupported,
 }
 
-/// What to do.
 #[derive(Debug)]
 pub enum Task {
-    /// Run the switch.
     Run(Box<Settings>),
-    /// Print this and exit.
     Print(String),
 }
 

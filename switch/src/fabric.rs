@@ -31,10 +31,8 @@ pub struct FabricFile {
     edges: Vec<FabricEdge>,
 }
 
-/// One switch of a fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricSwitch {
-    /// Name.
     pub name: String,
     /// Device id; its position in the file unless it is given.
     pub device_id: u64,

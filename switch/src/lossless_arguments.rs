@@ -95,7 +95,6 @@ struct Alone {
     arguments: LosslessArguments,
 }
 
-/// Arguments that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LosslessError(String);
@@ -231,7 +230,6 @@ impl FromStr for Priorities {
     }
 }
 
-/// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ByteCount(u64);
 

@@ -263,7 +263,6 @@ fn can_be_written(statistics: &Path) -> Result<(), String> {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// Asks for statistics.
     ask: Signal,
 }
 

@@ -248,13 +248,10 @@ impl Started {
 
 /// Switches that run, with their servers.
 pub struct Switches {
-    /// Their data plane.
     pub dataplane: Dataplane,
-    /// Their servers.
     pub devices: Devices,
     /// Names of those that have one, by device id.
     pub names: BTreeMap<u64, String>,
-    /// They are those of `--fabric`.
     pub is_fabric: bool,
     /// What leaves by ports without interfaces, if frames come in messages.
     pub sent_frames: Option<mpsc::Receiver<SentFrame>>,

@@ -54,7 +54,6 @@ class Outcome:
     recirculated: int = 0
 
     def drop(self, reason: DropReason) -> "Outcome":
-        """Counts a drop."""
         self.drops[reason.name] += 1
         return self
 

@@ -34,12 +34,10 @@ class Gathered:
     stable: int = 0
 
     def to_bytes(self) -> bytes:
-        """On the wire."""
         return _BODY.pack(*vars(self).values())
 
     @staticmethod
     def from_bytes(data: bytes) -> "Gathered":
-        """From the wire."""
         return Gathered(*_BODY.unpack(data))
 
     @property

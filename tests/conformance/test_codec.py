@@ -234,7 +234,6 @@ def test_class_d_refuses_other_addresses() -> None:
     ],
 )
 def test_encoder_errors_name_value_and_bound(branches: tuple[Branch, ...], text: str) -> None:
-    """Golden texts."""
     with pytest.raises(RouteError, match=text):
         encode_tree(branches)
 

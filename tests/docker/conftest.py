@@ -16,7 +16,6 @@ NEEDS = missing()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What holds for all of these."""
     for item in items:
         if Path(__file__).parent not in item.path.parents:
             continue

@@ -45,7 +45,6 @@ NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
 
 @pytest.fixture(scope="module")
 def image(base: str) -> None:
-    """The image `wormcast`."""
     Compose(compose_commands()[0], base)("build", "fabric")
 
 

@@ -32,8 +32,6 @@ SENDER = textwrap.dedent(
 
 
 def worm(source: int, kind: Kind, route: bytes, payload: bytes = FRAME_PAYLOAD) -> bytes:
-    """A frame with this worm."""
-
     def header(checksum: int) -> bytes:
         first, flags = WORM_VERSION << 4 | kind, Flag.HEAD | Flag.TAIL
         return struct.pack(">BBBBHHHH", first, flags, len(route), 0, source, 0, ETHERTYPE_HOST, checksum)

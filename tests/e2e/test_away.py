@@ -41,7 +41,6 @@ def group(fabric: Fabric, request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def receive(fabric: Fabric, host: int, group: int, into: Path) -> subprocess.Popen[str]:
-    """Takes one file."""
     into.mkdir(exist_ok=True)
     arguments = ["recv", "--group", str(group), "--output", str(into), "--count", "1", "--overwrite"]
     return fabric.popen(host, ["wormcast", *arguments, "--json"], text=True)

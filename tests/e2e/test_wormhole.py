@@ -109,7 +109,6 @@ def worms(network: Network) -> Json:
 
 
 def multicast(*branches: Branch) -> bytes:
-    """A TREE route."""
     return encode_tree(branches)
 
 

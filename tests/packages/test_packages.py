@@ -33,7 +33,6 @@ DEMO = "cd /root && wormcast demo --topology line:2 --size 256KiB --schemes tree
 
 @pytest.fixture(scope="session")
 def dist() -> Path:
-    """The packages."""
     if (given := os.environ.get("WORMCAST_DIST")) is not None:
         return Path(given).resolve()
     subprocess.run([sys.executable, ROOT / "packaging" / "package.py"], check=True, cwd=ROOT)

@@ -74,7 +74,6 @@ def file_of(path: Path, size: int, seed: int = 1) -> Path:
 
 
 def names(directory: Path) -> list[str]:
-    """What is in it."""
     return sorted(path.name for path in directory.iterdir())
 
 

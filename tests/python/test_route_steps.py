@@ -39,7 +39,6 @@ class Agents:
         self._follows: dict[HostId, Any] = {}
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             for host in HOSTS - self.silent:
                 told = self._controller.agent_plans.issued.get(host)

@@ -50,7 +50,6 @@ def make_ring(controller: Controller) -> None:
 
 
 def route(agent: TestAgent, host: int) -> list[int]:
-    """The route of an agent to a host."""
     return next(list(r.ports) for r in agent.plans[-1].routes if r.host == host)
 
 

@@ -33,9 +33,7 @@ pub struct Echo {
 /// A member that does not have a message, as reported up the structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedMember {
-    /// The member.
     pub host: HostId,
-    /// Why.
     pub reason: FailReason,
     /// A packet of the message: the first one that the member has not confirmed, or for [`FailReason::Late`] the one
     /// before which the member has nothing.
@@ -45,7 +43,6 @@ pub struct FailedMember {
 /// Members that do not have a message for one reason, where they are too many to be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedSet<'a> {
-    /// Why.
     pub reason: FailReason,
     /// As of a [`FailedMember`].
     pub at: Seq,
@@ -68,11 +65,9 @@ pub struct SeqRange {
 pub enum List<'a, T> {
     /// As on the wire.
     Encoded(&'a [u8]),
-    /// As values.
     Values(&'a [T]),
 }
 
-/// Body of an ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
     /// Epoch of the plan by which `stable` was aggregated.

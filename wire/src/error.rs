@@ -14,22 +14,18 @@ pub enum DecodeError {
     /// Worm version other than 1.
     #[error("worm_version")]
     WormVersion,
-    /// Worm kind not known.
     #[error("worm_kind")]
     WormKind,
-    /// Worm header checksum wrong.
     #[error("worm_checksum")]
     WormChecksum,
     /// A GATHER worm that is neither ACK nor request nor answer.
     #[error("gather_op")]
     GatherOp,
-    /// PDU CRC-32 wrong.
     #[error("pdu_checksum")]
     PduChecksum,
     /// PDU version other than 1.
     #[error("pdu_version")]
     PduVersion,
-    /// PDU type not known.
     #[error("pdu_type")]
     PduType,
     /// A PDU whose fields contradict each other or its length.

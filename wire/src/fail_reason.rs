@@ -27,7 +27,6 @@ pub enum FailReason {
 }
 
 impl FailReason {
-    /// All reasons.
     pub const ALL: [FailReason; 9] = [
         FailReason::Silent,
         FailReason::Removed,

@@ -9,9 +9,7 @@ use crate::{ETHERNET_LENGTH, PORT_ID_MAX, SWITCHES_CROSSED_MAX, tree_route};
 /// A copy of a worm that leaves by a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Copy {
-    /// The port.
     pub port: u8,
-    /// The frame.
     pub frame: Vec<u8>,
 }
 

@@ -24,7 +24,6 @@ pub enum Op {
     Answer = 3,
 }
 
-/// Flag bits.
 pub mod flags {
     /// Of an ACK: say it again.
     pub const REFRESH: u8 = 1 << 0;
@@ -37,9 +36,7 @@ pub mod flags {
 /// What a GATHER worm says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// What it is.
     pub op: Op,
-    /// [`flags`].
     pub flags: u8,
     /// Whose tree: the group.
     pub group: GroupId,

@@ -34,7 +34,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: [Kind; 6] = [
         Kind::Unicast,
         Kind::Tree,
@@ -74,7 +73,6 @@ pub mod flags {
 pub struct Header {
     /// What the route means.
     pub kind: Kind,
-    /// [`flags`].
     pub flags: u8,
     /// Switches crossed.
     pub hops: u8,
@@ -91,7 +89,6 @@ pub const TRAIN_LENGTH: usize = 20;
 /// Ports that a head records on its way.
 pub const BACK_MAX: usize = 15;
 
-/// A train header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
     /// Of the frame in its train; the head has 0.

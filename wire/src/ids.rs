@@ -5,7 +5,6 @@ use core::fmt;
 /// Largest host id: the worm header has 16 bits for it, and 0xFFFF is the source of worms
 /// that no agent built (SPEC §4).
 pub const HOST_ID_MAX: u16 = 0xFFFE;
-/// Largest switch id.
 pub const SWITCH_ID_MAX: u16 = 0xFFFE;
 /// Largest port: 254 and 255 have a meaning of their own in a route.
 pub const PORT_ID_MAX: u8 = 253;

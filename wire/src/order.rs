@@ -15,7 +15,6 @@ const RUN_BYTES: usize = 14;
 /// Messages of one origin, one directly after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Who sends them.
     pub origin: HostId,
     /// In which life of its stream.
     pub stream: u32,
@@ -25,7 +24,6 @@ pub struct Run {
     pub to: Seq,
 }
 
-/// What one message says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderMessage {
     /// Which epoch: grows whenever the sequencer is chosen anew.

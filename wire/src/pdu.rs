@@ -23,7 +23,6 @@ pub const DATA_LENGTH: usize = 10;
 pub const LENGTH_MIN: usize = 34;
 const VERSION: u8 = 1;
 
-/// What a PDU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Type {
@@ -44,7 +43,6 @@ pub enum Type {
 /// Fields every PDU has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Common {
-    /// The group.
     pub group: GroupId,
     /// The host whose stream it concerns.
     pub origin: HostId,
@@ -80,7 +78,6 @@ pub struct Data<'a> {
 /// Body of a NACK: no buffer for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nack {
-    /// The packet refused.
     pub seq: Seq,
     /// The pool that was full.
     pub class: BufferClass,
@@ -100,7 +97,6 @@ pub struct Repair {
     pub to: Seq,
 }
 
-/// Body of a STATUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// All members hold everything before it.
@@ -127,12 +123,10 @@ pub struct Probe {
     pub attempt: u16,
 }
 
-/// A PDU's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A packet of a stream.
     Data(Data<'a>),
-    /// Acknowledgement.
     Ack(Ack<'a>),
     /// No buffer.
     Nack(Nack),
@@ -147,9 +141,7 @@ pub enum Body<'a> {
 /// A decoded PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pdu<'a> {
-    /// Fields every PDU has.
     pub common: Common,
-    /// The rest.
     pub body: Body<'a>,
 }
 

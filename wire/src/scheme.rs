@@ -41,7 +41,6 @@ pub enum SchemeName {
 }
 
 impl SchemeName {
-    /// All of them.
     pub const ALL: [SchemeName; 12] = [
         SchemeName::Repeat,
         SchemeName::Circuit,
@@ -75,7 +74,6 @@ impl SchemeName {
         }
     }
 
-    /// The scheme of that name.
     pub fn from_name(name: &str) -> Option<SchemeName> {
         SchemeName::ALL
             .into_iter()

@@ -26,7 +26,6 @@ pub enum Signal {
 /// A CONTROL worm as it came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// What it says.
     pub signal: Signal,
     /// Switches crossed; 1 from a neighbour.
     pub hops: u8,

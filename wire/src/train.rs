@@ -15,7 +15,6 @@ pub struct Place {
     pub sequence: u16,
     /// From 0, the head.
     pub position: u16,
-    /// Whether no frame follows.
     pub is_last: bool,
 }
 

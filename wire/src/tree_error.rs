@@ -9,29 +9,20 @@ use thiserror::Error;
 pub enum TreeEncodeError {
     /// A path has to cross a switch at least.
     #[error("path to host {host} is empty; it needs one port for each switch crossed")]
-    EmptyPath {
-        /// Where it leads.
-        host: HostId,
-    },
+    EmptyPath { host: HostId },
     /// A worm would be dropped for its hops.
     #[error(
         "path to host {host} crosses {switches} switches; \
          a worm crosses at most {SWITCHES_CROSSED_MAX}"
     )]
     PathTooLong {
-        /// Where it leads.
         host: HostId,
         /// How many switches it crosses.
         switches: usize,
     },
     /// Byte 254 or 255.
     #[error("path to host {host} has byte {byte}; ports are 0 to {PORT_ID_MAX}")]
-    NotAPort {
-        /// Where the path leads.
-        host: HostId,
-        /// The byte.
-        byte: u8,
-    },
+    NotAPort { host: HostId, byte: u8 },
     /// The second path passes or ends where the first one ends.
     #[error("path {path:?} ends at host {first}, but the path to host {second} goes there too")]
     PathsOverlap {
@@ -39,7 +30,6 @@ pub enum TreeEncodeError {
         first: HostId,
         /// Host at the end of the second path.
         second: HostId,
-        /// The first path.
         path: Vec<u8>,
     },
 }
@@ -55,26 +45,20 @@ pub enum TreeDecodeError {
     NoBranches,
     /// The route ends where a port, a length or the marker should be.
     #[error("tree route ends at byte {offset}, without the marker 255")]
-    NoMarker {
-        /// Where it ends.
-        offset: usize,
-    },
+    NoMarker { offset: usize },
     /// A sub-route that would end after the route.
     #[error("length {length} at byte {offset} is more than the {left} bytes left")]
     LengthPastEnd {
         /// Where the length byte is.
         offset: usize,
-        /// What it says.
         length: u8,
         /// How many bytes there are.
         left: usize,
     },
-    /// Bytes after the marker.
     #[error("{count} bytes after the marker 255, from byte {offset}; there may be none")]
     BytesAfterMarker {
         /// Where the first of them is.
         offset: usize,
-        /// How many.
         count: usize,
     },
     /// More branches at a switch than [`BRANCHES_MAX`].
@@ -85,20 +69,8 @@ pub enum TreeDecodeError {
     },
     /// 254, or 255 within a sub-route.
     #[error("byte {byte} at byte {offset} is no port; ports are 0 to {PORT_ID_MAX}")]
-    NotAPort {
-        /// Where it is.
-        offset: usize,
-        /// The byte.
-        byte: u8,
-    },
+    NotAPort { offset: usize, byte: u8 },
     /// A port that is not above the one before: out of order, or given twice.
     #[error("port {port} at byte {offset} follows port {after}; ports ascend")]
-    NotAscending {
-        /// Where it is.
-        offset: usize,
-        /// The port.
-        port: u8,
-        /// The one before.
-        after: u8,
-    },
+    NotAscending { offset: usize, port: u8, after: u8 },
 }

@@ -12,7 +12,6 @@ use crate::{DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, HostId, u16_at};
 /// A worm in a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worm<'a> {
-    /// Its header.
     pub header: Header,
     /// Of a frame of a train.
     pub train: Option<Train>,

@@ -29,7 +29,6 @@ class BodyLimit:
         self._by_path = dict(by_path or {})
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Handles one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -50,7 +50,6 @@ class Connection(H11Protocol):
         self._since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.Protocol`."""
         has_room = len(self.connections) < CONNECTIONS_MAX or self._make_room()
         super().connection_made(transport)
         # A little taken now and then is not all.
@@ -71,13 +70,11 @@ class Connection(H11Protocol):
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
         self._stop_clock()
         self._stop_reading()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         super().data_received(data)
         self._wind()
 

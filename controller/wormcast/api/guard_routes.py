@@ -53,8 +53,6 @@ class PortBody(Body):
 
 
 def serve_guard(app: FastAPI, controller: Controller) -> None:
-    """Adds the paths."""
-
     @app.get("/v1/guard", tags=["network"], summary="What the guard of the switches refuses")
     async def get_guard() -> dict[str, Any]:
         return views.show_guard(controller)

@@ -21,7 +21,6 @@ class HostCheck:
         self._names = {name.lower().rstrip(".") for name in (socket.gethostname(), *names)}
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Handles one request."""
         host = dict(scope["headers"]).get(b"host") if scope["type"] == "http" else None
         if host is None or self.knows(name := host.decode("latin-1")):
             await self._app(scope, receive, send)

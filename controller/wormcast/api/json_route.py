@@ -21,7 +21,6 @@ class JsonRoute(APIRoute):
     """A route that refuses bodies of another kind, and text that is not quite JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """See `APIRoute`."""
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle

@@ -41,8 +41,6 @@ class SwitchingBody(Body):
 
 
 def serve_switching(app: FastAPI, controller: Controller) -> None:
-    """Adds the paths."""
-
     @app.get("/v1/switching", tags=["plans"], summary="How switches pass worms on")
     async def get_switching() -> dict[str, Any]:
         return views.show_switching(controller)

@@ -39,7 +39,6 @@ def show_topology(controller: Controller) -> dict[str, Any]:
 
 
 def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
-    """One switch."""
     session = controller.sessions[switch]
     spec = session.spec
     return {
@@ -73,7 +72,6 @@ def show_switch(controller: Controller, switch: SwitchId) -> dict[str, Any]:
 
 
 def show_host(controller: Controller, record: HostRecord) -> dict[str, Any]:
-    """One host."""
     now = controller.clock.now()
     status = controller.agents.get(record.id)
     refused = {} if status is None else status.refused

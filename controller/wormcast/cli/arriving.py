@@ -118,7 +118,6 @@ class ArrivingFile:
 
     @property
     def origin(self) -> int:
-        """Whose it is."""
         return self.message.origin
 
     @property
@@ -138,7 +137,6 @@ class ArrivingFile:
 
     @property
     def shown(self) -> str:
-        """For people."""
         return f"{self.name or 'file'} from host {self.origin}"
 
     @property
@@ -147,7 +145,6 @@ class ArrivingFile:
         return isinstance(self._target, _Streamed) and self.size > 0
 
     def write(self, data: bytes) -> None:
-        """Takes message bytes."""
         content = self._decoder.feed(data)
         if content:
             self._open().write(content)

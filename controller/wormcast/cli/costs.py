@@ -46,7 +46,6 @@ def _complete_costs(
 
 
 def costs_option(command: F) -> F:
-    """Adds --costs."""
     return click.option(
         "--costs",
         metavar="FILE|SET",

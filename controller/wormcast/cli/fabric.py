@@ -41,7 +41,6 @@ def _refused(run: Callable[[], int]) -> int:
 
 
 def _fabric_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that every fabric has."""
     for option in reversed(
         [
             click.option(

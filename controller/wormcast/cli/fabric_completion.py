@@ -107,7 +107,6 @@ def complete_command(
 
 
 def command_on_host(context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """See `complete_command`."""
     given = list(context.params.get("command") or ())
     if not given:
         offered = [CompletionItem(OURS)] if incomplete and OURS.startswith(incomplete) else []

@@ -62,7 +62,6 @@ def write_answer(answer: Json, tell: Callable[[Json], str], output: Path | None,
 
 
 def write_bytes(content: bytes, output: Path) -> None:
-    """To a file."""
     try:
         output.write_bytes(content)
     except (OSError, ValueError) as error:

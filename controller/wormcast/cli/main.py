@@ -78,7 +78,6 @@ class LazyGroup(Commands):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Imports one command."""
         entry = _COMMANDS.get(cmd_name)
         if entry is None:
             return None

@@ -148,7 +148,6 @@ class ProgressLine:
             self.say(f"wormcast: {text}")
 
     def close(self) -> None:
-        """The line goes."""
         self._clear()
         self._on = False
 

@@ -77,7 +77,6 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def describe(error: BaseException) -> Refusal | click.ClickException:
-    """Any error as a refusal."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, click.NoSuchOption):

@@ -244,7 +244,6 @@ class _Display:
         self._where = f"at {counted(len(others), 'host')}"
 
     def update(self, progress: Progress) -> None:
-        """The engine's figures."""
         if self._unsaid and time.monotonic() >= self._say_at:
             self._say()
         rate = self._rate.note(time.monotonic(), progress.sent_bytes)

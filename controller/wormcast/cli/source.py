@@ -104,35 +104,27 @@ class FileSource:
     name: str
 
     def topology(self) -> Json:
-        """See `Source`."""
         return read_topology(self.name, give_hosts=True)
 
     def text(self) -> str:
-        """See `Source`."""
         return topology_text(self.name)
 
     def routing(self) -> Json:
-        """See `Source`."""
         return {"algorithm": routing.ALGORITHM_DEFAULT, "root": None, "balanced": False}
 
     def routes_in_force(self, ends: Mapping[str, int]) -> Json | None:  # noqa: ARG002 - as `Source`
-        """See `Source`."""
         return None
 
     def verdict(self) -> Json | None:
-        """See `Source`."""
         return None
 
     def branching(self) -> str:
-        """See `Source`."""
         return BRANCHING_DEFAULT
 
     def group(self, key: str) -> Group | None:  # noqa: ARG002 - as `Source`
-        """See `Source`."""
         return None
 
     def groups(self) -> list[Group]:
-        """See `Source`."""
         return []
 
 
@@ -143,39 +135,32 @@ class ControllerSource:
     client: Client
 
     def topology(self) -> Json:
-        """See `Source`."""
         value = self.client.get("/topology")
         if not value["switches"]:
             return {name: [] for name in NOTHING}
         return planned(lambda: routing.read(json.dumps(value), format="json", allow_split=True))
 
     def text(self) -> str:
-        """See `Source`."""
         return json.dumps(self.topology())
 
     def routing(self) -> Json:
-        """See `Source`."""
         value = self.client.get("/routing")
         root = None if value["root_away"] else value["root"]
         return {"algorithm": value["algorithm"], "root": root, "balanced": value["balanced"]}
 
     def routes_in_force(self, ends: Mapping[str, int]) -> Json | None:
-        """See `Source`."""
         file: Json = self.client.get("/routes", **ends)
         return file
 
     def verdict(self) -> Json | None:
-        """See `Source`."""
         answer: Json = self.client.get("/verify")
         return answer
 
     def branching(self) -> str:
-        """See `Source`."""
         model: Json = self.client.get("/verify")["model"]
         return str(model["branching"])
 
     def group(self, key: str) -> Group | None:
-        """See `Source`."""
         found = _group(self.client.get(f"/groups/{segment(key)}"))
         if not found.members:
             raise Refusal(
@@ -184,7 +169,6 @@ class ControllerSource:
         return found
 
     def groups(self) -> list[Group]:
-        """See `Source`."""
         return [_group(value) for value in self.client.get("/groups")["groups"]]
 
 
@@ -269,7 +253,6 @@ class PlanningCommand(click.Command):
     """A command on a network; one that has `--topology` is not offered the controller's address."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click's."""
         found = super().shell_complete(ctx, incomplete)
         return [item for item in found if item.value != "--api" or ctx.params.get("topology") is None]
 
@@ -328,7 +311,6 @@ def complete_algorithm(
     parameter: click.Parameter,  # noqa: ARG001
     incomplete: str,
 ) -> list[str]:
-    """Algorithms for routes."""
     return [name for name in routing.algorithms() if name.startswith(incomplete)]
 
 

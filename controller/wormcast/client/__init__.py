@@ -118,7 +118,6 @@ class Agent:
 
     @property
     def name(self) -> str:
-        """Name of the agent."""
         return str(self._connection.hello["name"])
 
     @property

@@ -73,7 +73,6 @@ class Connection:
         self._socket.close()
 
     def fileno(self) -> int:
-        """Of the socket."""
         return self._socket.fileno()
 
     def attach(self, handle: int, handler: Handler) -> None:

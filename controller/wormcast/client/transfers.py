@@ -116,7 +116,6 @@ class Group:
 
     @classmethod
     def parse(cls, value: Json) -> Group:
-        """Of an answer."""
         left_out = [LeftOut(int(one["host"]), str(one["reason"])) for one in value.get("left_out", ())]
         number, name, scheme = int(value["group"]), str(value["name"]), str(value["scheme"])
         return cls(number, name, scheme, list(value["members"]), left_out)
@@ -140,7 +139,6 @@ class Sender:
         self.group = Group.parse(opened)
         host = connection.hello.get("host")
         self.origin = None if host is None else int(host)
-        """This host."""
         self._connection = connection
         self._handle = int(opened["handle"])
         self._window = int(opened["window_bytes"])
@@ -367,8 +365,6 @@ class Arrival:
 
 @dataclass(frozen=True)
 class MessageEnd:
-    """That was all of it."""
-
     message: IncomingMessage
     length: int
     arrival: Arrival | None = None

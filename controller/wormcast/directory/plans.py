@@ -17,7 +17,6 @@ class IssuedPlan:
     epoch: Epoch
 
     def encode(self) -> bytes:
-        """The whole plan."""
         return self.plan.encode(self.epoch)
 
     def encode_change(self, before: IssuedPlan) -> bytes | None:

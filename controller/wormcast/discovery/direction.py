@@ -39,7 +39,6 @@ class Direction:
         self._loss = LOSS_MIN
 
     def send(self, now: float) -> None:
-        """A probe leaves."""
         self.sent_at = now
         self._unanswered.append(now)
 

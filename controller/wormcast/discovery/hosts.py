@@ -356,15 +356,12 @@ class HostRegistry:
         return [self._hosts[host] for host in sorted(self._hosts)]
 
     def get(self, host: HostId) -> HostRecord | None:
-        """The host with this id."""
         return self._hosts.get(host)
 
     def named(self, name: str) -> HostRecord | None:
-        """The host with this name."""
         return self._names.get(name)
 
     def at(self, place: PortRef) -> HostRecord | None:
-        """The host on this port."""
         return self._places.get(place)
 
     def _claim(self, name: str, asked: int | None) -> HostRecord:

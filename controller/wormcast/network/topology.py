@@ -14,7 +14,6 @@ from wormcast.network.ids import HostId, PortId, SwitchId
 TEXT_MAX = 200
 """Characters shown of what was given and cannot be."""
 PortRef: TypeAlias = tuple[SwitchId, PortId]
-"""A port of a switch."""
 
 
 @dataclass(frozen=True, order=True)

@@ -84,7 +84,6 @@ class WorkerPool:
         raise RequestError(504, "this took too long", bound=f"{self._seconds_max:g} s", code="timeout")
 
     async def close(self) -> None:
-        """Ends the workers."""
         while self._idle:
             await self._idle.pop().kill()
 
@@ -131,8 +130,6 @@ def _refusal(answer: dict[str, Any]) -> RequestError:
 
 
 class _Worker:
-    """One process."""
-
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 

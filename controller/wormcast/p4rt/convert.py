@@ -80,7 +80,6 @@ def _encode_group(operation: str, mgid: int, copies: tuple[tuple[int, int, tuple
 
 
 def encode_entity(entity: TableEntry | TableDefault) -> Any:
-    """The P4Runtime entity."""
     if isinstance(entity, TableDefault):
         action = finsy.Action(entity.action, **dict(entity.parameters))
         return finsy.P4TableEntry(entity.table, action=action, is_default_action=True)

@@ -96,8 +96,6 @@ class SwitchWatcher(Protocol):
 
 
 class SwitchSession:
-    """Keeps one switch."""
-
     def __init__(
         self,
         spec: SwitchSpec,

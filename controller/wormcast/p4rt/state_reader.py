@@ -59,7 +59,6 @@ class StateReader:
         return state
 
     async def read(self, part: str, state: SwitchState) -> None:
-        """Adds a part."""
         if part == GROUPS:
             await self._read([finsy.P4MulticastGroupEntry()], state)
         elif part == DEFAULTS:

@@ -286,7 +286,6 @@ def _ring_part(
 
 
 def _mean(angles: list[float]) -> float:
-    """The mean direction."""
     return math.atan2(sum(map(math.sin, angles)), sum(map(math.cos, angles)))
 
 

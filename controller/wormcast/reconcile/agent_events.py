@@ -74,7 +74,6 @@ class AgentEvents:
         revision: int = REVISION_LIMITS,
         caller: Caller = NOBODY,
     ) -> HostId:
-        """See `AgentWatcher`."""
         check_agent(revision, self._has_device_ports)
         if epoch > (bound := max(EPOCH_TOLD_MAX, self._plans.epoch)):
             raise HostRefused(
@@ -108,14 +107,12 @@ class AgentEvents:
         return record.id
 
     def agent_detached(self, host: HostId) -> None:
-        """See `AgentWatcher`."""
         self._hosts.detach(host, self._clock.now())
         self._network.notice()
 
     def plan_applied(
         self, host: HostId, epoch: Epoch, error: str, refused: Mapping[int, str] = NOTHING
     ) -> None:
-        """See `AgentWatcher`."""
         if epoch > self._plans.epoch:
             raise BadMessage(f"it answers plan {epoch}; the last is {self._plans.epoch}")
         status = self._agents.setdefault(host, AgentStatus(Epoch(0)))
@@ -158,7 +155,6 @@ class AgentEvents:
     def statistics_received(
         self, host: HostId, counters: Iterable[tuple[str, int, int]], routes: RouteUses = NO_USES
     ) -> None:
-        """See `AgentWatcher`."""
         status = self._agents.setdefault(host, AgentStatus(Epoch(0)))
         status.take_counters(counters, COUNTERS_MAX)
         self._network.lateness.note_agent(host, status.counters.get((PAUSED_COUNTER, 0), 0), time.monotonic())

@@ -27,7 +27,6 @@ class AgentPlans:
         self._wanted = wanted
         self.epoch, self._digest = database.agent_plan()
         self.issued: dict[HostId, IssuedPlan] = {}
-        """By host."""
         self.groups: Mapping[GroupId, Group] = {}
         """Those that the plans are for, as they were asked for."""
         self.steps = RouteSteps(events)

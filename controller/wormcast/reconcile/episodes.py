@@ -11,8 +11,6 @@ KEYS_MAX = 1024
 
 
 class Episodes:
-    """What happened lately."""
-
     def __init__(self) -> None:
         self._last: dict[Hashable, float] = {}
 

@@ -63,7 +63,6 @@ class EventLog:
         return [event for event in self._history if event.number > after]
 
     def close(self) -> None:
-        """Ends all watchers."""
         for queue in self._queues:
             queue.put_nowait(None)
         self._queues.clear()

@@ -36,7 +36,6 @@ class GroupIndex:
         self._numbers: Counter[GroupId] = Counter()
         """Ids of groups and numbers of their addresses: none of them is free."""
         self.memberships: Counter[HostId] = Counter()
-        """Groups of each host."""
         self._free_from = 0
         """No id below it is free."""
         for group in groups:
@@ -56,7 +55,6 @@ class GroupIndex:
         return self._in_order
 
     def named(self, name: str) -> Group | None:
-        """The group of this name."""
         return self._by_name.get(name)
 
     def owner(self, number: GroupId) -> ipaddress.IPv4Address | None:
@@ -81,7 +79,6 @@ class GroupIndex:
         self.memberships.update(group.members)
 
     def remove(self, group: Group) -> None:
-        """Removes a group."""
         del self.by_id[group.id]
         del self._by_name[group.name]
         self._in_order = None

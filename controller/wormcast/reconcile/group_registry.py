@@ -93,7 +93,6 @@ class GroupRegistry:
         ]
 
     def find(self, group: GroupId) -> Group | None:
-        """The group with this id."""
         return self._index.by_id.get(group)
 
     def create_all(self, requests: Sequence[GroupBody]) -> list[Group]:

@@ -74,7 +74,6 @@ class Reconciler:
         await asyncio.wait({self._wanted.ask()}, timeout=SETTLE_TIMEOUT_S)
 
     async def run(self) -> None:
-        """Plans for ever."""
         rest_until = 0.0
         while True:
             await self._wanted.wait()

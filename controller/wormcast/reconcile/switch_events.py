@@ -39,43 +39,35 @@ class SwitchEvents:
         self._wanted = wanted
 
     def switch_connected(self, switch: SwitchId) -> None:
-        """See `SwitchWatcher`."""
         self._monitor.connect(switch, self._clock.now())
         self._events.add("switch_connected", time.time(), switch=switch)
         self._wanted.bring_out_again()
         self._network.notice()
 
     def switch_disconnected(self, switch: SwitchId, reason: str) -> None:
-        """See `SwitchWatcher`."""
         self._monitor.disconnect(switch, self._clock.now())
         self._events.add("switch_disconnected", time.time(), switch=switch, reason=reason)
 
     def switch_demoted(self, switch: SwitchId, reason: str) -> None:
-        """See `SwitchWatcher`."""
         self._monitor.suspend(switch)
         self._events.add("switch_demoted", time.time(), switch=switch, reason=reason)
 
     def switch_refused(self, switch: SwitchId, reason: str, group: int | None = None) -> None:
-        """See `SwitchWatcher`."""
         self._events.add("switch_refused", time.time(), switch=switch, reason=reason, group=group)
 
     def switch_strayed(self, switch: SwitchId, part: str, strayed: Strayed) -> None:
-        """See `SwitchWatcher`."""
         self._events.add("switch_strayed", time.time(), switch=switch, part=part, **asdict(strayed))
         self._wanted.bring_out_again()
 
     def switch_out_of_step(self, switch: SwitchId) -> None:
-        """See `SwitchWatcher`."""
         LOG.info("switch %d: trying again", switch)
         self._wanted.bring_out_again()
 
     def packet_received(self, switch: SwitchId, port: PortId, frame: bytes) -> None:
-        """See `SwitchWatcher`."""
         now = self._clock.now()
         self._monitor.hear(switch, now)
         if self._packets.receive((switch, port), frame, now):
             self._network.notice()
 
     def port_states_changed(self, switch: SwitchId, states: AnnouncedPorts | None) -> None:
-        """See `SwitchWatcher`."""
         self._network.note_ports(switch, states)

@@ -57,8 +57,6 @@ class Sender:
 
 @dataclass
 class Trace:
-    """One trace."""
-
     number: int
     of: Json
     """What was asked for."""
@@ -109,7 +107,6 @@ class TraceRegistry:
         return trace
 
     async def stop(self) -> None:
-        """Ends all traces."""
         tasks = [t.task for t in self._traces.values() if t.task is not None]
         for task in tasks:
             task.cancel()

@@ -203,7 +203,6 @@ class Database:
         return found
 
     def close(self) -> None:
-        """Closes the file."""
         self._sql.close()
         if self._mark is not None:
             self._mark.close()
@@ -242,7 +241,6 @@ class Database:
             )
 
     def remove_switch(self, switch: SwitchId) -> None:
-        """Removes a switch."""
         with self._change() as sql:
             sql.execute("DELETE FROM switches WHERE id=?", (switch,))
             sql.execute("DELETE FROM settings WHERE name=?", (_COUNTED_AT % switch,))
@@ -313,7 +311,6 @@ class Database:
         self._put("INSERT OR REPLACE INTO settings VALUES (?, ?)", (rows.SECRET_OF + name, secret.hex()))
 
     def remove_secret(self, name: str) -> None:
-        """Forgets it."""
         self._put("DELETE FROM settings WHERE name=?", (rows.SECRET_OF + name,))
 
     def hosts_present(self) -> frozenset[HostId]:
@@ -344,7 +341,6 @@ class Database:
         return found[0] if found else None
 
     def put_grid(self, grid: Grid) -> None:
-        """Keeps coordinates."""
         self._put("INSERT OR REPLACE INTO settings VALUES ('grid', ?)", (json.dumps(grid.to_json()),))
 
     def costs(self) -> str | None:
@@ -353,7 +349,6 @@ class Database:
         return found[0] if found else None
 
     def put_costs(self, costs: str) -> None:
-        """Keeps costs."""
         self._put("INSERT OR REPLACE INTO settings VALUES ('costs', ?)", (costs,))
 
     def guard(self) -> Guard:

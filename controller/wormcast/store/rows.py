@@ -96,7 +96,6 @@ def read_port_sources(
 
 
 def read_suspected(text: str) -> tuple[list[SwitchId], list[Link]]:
-    """Switches and links."""
     value = json.loads(text)
     switches = [SwitchId(within("switch", switch, 0, SWITCH_ID_MAX)) for switch in value["switches"]]
     return switches, [read_link(*link) for link in value["links"]]
@@ -108,12 +107,10 @@ def read_gather_epochs(text: str) -> int:
 
 
 def read_grid(text: str) -> Grid:
-    """Coordinates."""
     return Grid.from_json(json.loads(text))
 
 
 def read_routing(text: str) -> Routing:
-    """Unicast routes."""
     return Routing.from_json(json.loads(text))
 
 
@@ -133,7 +130,6 @@ def read_secret(name: str, value: str) -> tuple[str, bytes]:
 
 
 def read_host_ids(text: str) -> frozenset[HostId]:
-    """Hosts."""
     return frozenset(HostId(within("host", host, 0, HOST_ID_MAX)) for host in json.loads(text))
 
 
@@ -202,7 +198,6 @@ def read_group(
 
 
 def read_class_d_number(address: str, number: object) -> tuple[ipaddress.IPv4Address, GroupId]:
-    """An address with its number."""
     return ipaddress.IPv4Address(address), GroupId(within("number", number, 0, GROUP_ID_MAX))
 
 
@@ -222,7 +217,6 @@ def put_class_d(sql: sqlite3.Connection, class_d: ClassDNumbers) -> None:
 
 
 def group_row(group: Group) -> tuple[object, ...]:
-    """The row of a group."""
     return (
         group.id,
         group.name,
@@ -235,7 +229,6 @@ def group_row(group: Group) -> tuple[object, ...]:
 
 
 def host_row(host: HostRecord, present: bool) -> tuple[object, ...]:
-    """The row of a host."""
     switch, port = (None, None) if host.place is None else host.place
     return (
         host.id,

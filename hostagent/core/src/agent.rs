@@ -67,13 +67,9 @@ impl Settings {
 /// A member that was seen failing, for the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemberReport {
-    /// Where.
     pub group: GroupId,
-    /// In whose stream.
     pub origin: HostId,
-    /// Which.
     pub host: HostId,
-    /// Why.
     pub reason: String,
     /// True: the host is silent; false: its application gave up.
     pub host_dead: bool,
@@ -84,11 +80,9 @@ pub struct MemberReport {
 pub enum LogEvent {
     /// Something is lost or refused.
     Warning(String),
-    /// A change of state.
     Info(String),
 }
 
-/// An agent.
 pub struct Agent {
     engine: Option<Engine>,
     transit: Transit,
@@ -321,7 +315,6 @@ impl Agent {
         applications.disconnect(id, &mut serving);
     }
 
-    /// A local client asks.
     pub fn request(&mut self, from: ConnectionId, request: NumberedRequest, now: Instant) {
         let (applications, mut serving) = self.serving(now);
         applications.request(from, request, &mut serving);

@@ -31,20 +31,15 @@ pub struct Figure {
     pub group: Option<u16>,
     /// Origin of the stream, if it is a stream's.
     pub origin: Option<u16>,
-    /// Value.
     pub value: u64,
 }
 
 /// A host that this agent saw fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedMember {
-    /// Where.
     pub group: u16,
-    /// In whose stream.
     pub origin: u16,
-    /// Which.
     pub host: u16,
-    /// Why.
     pub reason: String,
     /// True: the host is silent; false: its application gave up.
     pub host_dead: bool,
@@ -59,15 +54,11 @@ pub struct Figures {
     pub host: Option<u16>,
     /// Epoch of the plan in force; 0: none.
     pub plan_epoch: u64,
-    /// The interface is up.
     pub link_up: bool,
-    /// Its hardware address.
     pub mac: String,
-    /// MTU in use.
     pub mtu_bytes: u32,
     /// Time since the start, µs.
     pub uptime_us: u64,
-    /// Counters.
     pub figures: Vec<Figure>,
     /// Members that keep a stream back, by group and origin, and how many more do ([`Figures::push_behind`]).
     pub behind: BTreeMap<(u16, u16), (Vec<Behind>, usize)>,

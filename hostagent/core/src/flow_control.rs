@@ -21,7 +21,6 @@ const NEIGHBOUR_HOPS: u8 = 1;
 /// What was told and done since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlowCounters {
-    /// STOPs.
     pub stops: u64,
     /// Frames sent though STOP held, [`OVERDUE_FRAMES_MAX`] every [`HOLD_US_MAX`].
     pub overdue: u64,
@@ -101,7 +100,6 @@ impl FlowControl {
         self.open_at() > now
     }
 
-    /// A frame is sent.
     pub fn note_sent(&mut self, now: Instant) {
         if self.is_stopped(now) {
             self.counters.overdue += 1;

@@ -32,7 +32,6 @@ pub const TRAIN_FRAMES_MAX: u16 = 64;
 pub struct TrainCounters {
     /// Trains that were begun.
     pub sent: u64,
-    /// Frames in them.
     pub frames: u64,
 }
 

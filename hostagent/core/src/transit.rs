@@ -84,7 +84,6 @@ pub struct Transit {
 }
 
 impl Transit {
-    /// Nothing waits.
     pub fn new(limits: TransitLimits) -> Self {
         Self {
             limits,
@@ -132,7 +131,6 @@ impl Transit {
         (!self.waiting.is_empty()).then_some(self.came_at)
     }
 
-    /// Bytes that wait.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -183,7 +181,6 @@ fn is_followed(frame: &[u8]) -> bool {
 pub enum NextFrame {
     /// An own one: so many bytes at the front of the buffer.
     Own(usize),
-    /// A worm in transit.
     InTransit(Vec<u8>),
 }
 

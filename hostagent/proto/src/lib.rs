@@ -1,6 +1,6 @@
 //! The messages between controller and agents, generated from `agent.proto`: the planner writes plans in them, agents
 //! read them.
-#![allow(missing_docs, clippy::all)]
+#![allow(clippy::all)]
 
 pub use prost::{Message, encoding};
 

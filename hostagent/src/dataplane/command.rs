@@ -25,12 +25,10 @@ pub enum NewPlan {
     Change(Box<PlanChange>),
 }
 
-/// A command.
 #[derive(Debug)]
 pub enum Command {
     /// The controller has registered this host.
     SetHost {
-        /// As this one.
         host: HostId,
         /// For its announcements, if it keeps a secret.
         prover: Option<Prover>,
@@ -44,14 +42,12 @@ pub enum Command {
     },
     /// Probes are to be sent; the answer is for the controller.
     Trace {
-        /// Along which ways.
         request: TraceRequest,
         /// Told these ways, or why there are none.
         done: oneshot::Sender<Result<Vec<Way>, String>>,
     },
     /// Who lags? The answer is for the controller.
     Lag {
-        /// In whose stream.
         origin: HostId,
         /// Which switches are asked too, if any.
         question: BranchQuestion,
@@ -60,25 +56,16 @@ pub enum Command {
     },
     /// A local client has connected.
     Connect {
-        /// Number of the connection.
         id: ConnectionId,
-        /// Its queue.
         outbound: OutboundSender,
-        /// Names the process.
         process: String,
     },
-    /// It is gone.
     Disconnect(ConnectionId),
-    /// It asks.
     Request {
-        /// Who.
         connection: ConnectionId,
-        /// What.
         request: NumberedRequest,
     },
-    /// Bytes to be sent.
     Data {
-        /// Who.
         connection: ConnectionId,
         /// By which sender.
         handle: u32,
@@ -87,21 +74,17 @@ pub enum Command {
     },
     /// More bytes may be handed over.
     Window {
-        /// Who.
         connection: ConnectionId,
         /// Of which message.
         handle: u32,
-        /// How many.
         bytes: u32,
     },
     /// Figures for the controller and for status.
     Figures {
         /// Whether groups are wanted too.
         with_groups: bool,
-        /// Told them.
         answer: oneshot::Sender<Figures>,
     },
-    /// End the thread.
     Stop,
 }
 
@@ -117,7 +100,6 @@ pub struct DataPlaneHandle {
 pub struct DataPlaneGone;
 
 impl DataPlaneHandle {
-    /// Makes the queue.
     pub(super) fn new(wake: WakeHandle) -> (Self, mpsc::Receiver<Command>) {
         let (queue, commands) = mpsc::channel(COMMANDS_MAX);
         (Self { queue, wake }, commands)

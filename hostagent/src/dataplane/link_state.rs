@@ -19,7 +19,6 @@ pub(super) struct LinkState {
 }
 
 impl LinkState {
-    /// Opens the socket.
     pub(super) fn open(interface: Interface) -> Result<Self, SocketError> {
         let socket = PacketSocket::open(&interface, ETHERTYPE_WORM, WORM_MAC)?;
         let up = interface.running;

@@ -48,22 +48,17 @@ pub const REPORTS_MAX: usize = 256;
 /// What the controller is to be told.
 #[derive(Debug)]
 pub enum Report {
-    /// A member that fails.
     Member(MemberReport),
-    /// A probe that came.
     Probe(Observation),
-    /// A switch has answered.
     Branch(BranchAnswer),
 }
 
 /// What the data plane is told at its start.
 #[derive(Clone, Debug)]
 pub struct DataPlaneSettings {
-    /// The interface.
     pub interface: Interface,
     /// Unique name of this agent.
     pub name: String,
-    /// The agent's own.
     pub agent: Settings,
     /// Shortest time between two turns while frames come, µs.
     pub coalesce_us: u64,
@@ -74,10 +69,8 @@ pub struct DataPlaneSettings {
 /// Why the data plane does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum DataPlaneError {
-    /// The socket.
     #[error("{0}")]
     Socket(SocketError),
-    /// The wake-up event.
     #[error("cannot make an event descriptor: {0}")]
     Waker(io::Error),
     /// The engine refuses its configuration.
@@ -85,7 +78,6 @@ pub enum DataPlaneError {
     Engine(String),
 }
 
-/// The data plane.
 pub struct DataPlane {
     settings: DataPlaneSettings,
     clock: Clock,

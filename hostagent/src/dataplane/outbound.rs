@@ -15,14 +15,12 @@ pub struct OutboundSender {
     waiting: Arc<AtomicUsize>,
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct OutboundReceiver {
     queue: mpsc::UnboundedReceiver<Outbound>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// Makes an outbound queue.
 pub fn outbound_queue() -> (OutboundSender, OutboundReceiver) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));

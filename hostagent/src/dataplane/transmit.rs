@@ -23,7 +23,6 @@ pub(super) enum Blocked {
     No,
     /// The socket to become writable.
     Socket,
-    /// A time.
     Until(Instant),
     /// The interface to come up.
     LinkDown,
@@ -77,7 +76,6 @@ impl TransmitBatch {
         }
     }
 
-    /// What it waits for.
     pub(super) fn blocked(&self) -> Blocked {
         self.outlet.blocked
     }

@@ -4,17 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where the controller listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ControllerAddress {
-    /// host:port.
     Tcp {
         /// Name or address.
         host: String,
-        /// Port.
         port: u16,
     },
-    /// A Unix socket.
     Unix(PathBuf),
 }
 

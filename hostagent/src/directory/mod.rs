@@ -37,11 +37,9 @@ use wormcast_wire::{HOST_ID_MAX, HostId};
 
 /// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
 pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
-/// Longest such pause.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// Time a controller has to accept and to answer Register.
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// Interval of Statistics.
 pub const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 /// Messages on their way to the controller; with more, the sender waits.
 const OUTGOING_MAX: usize = 64;
@@ -68,7 +66,6 @@ pub struct Introduction {
     pub host: Option<HostId>,
     /// Hardware address of the interface.
     pub mac: [u8; 6],
-    /// MTU in use.
     pub mtu_bytes: u32,
     /// Worms of others are not to be routed through this host.
     pub no_transit: bool,
@@ -81,9 +78,7 @@ pub struct Introduction {
 pub struct ControllerState {
     /// Registered, the stream is open.
     pub connected: bool,
-    /// Since when it is so.
     pub since: Instant,
-    /// What went wrong last.
     pub last_error: Option<String>,
     /// Streams opened so far.
     pub attachments: u64,
@@ -105,7 +100,6 @@ impl Default for SharedControllerState {
 }
 
 impl SharedControllerState {
-    /// A copy.
     pub fn get(&self) -> ControllerState {
         self.0
             .lock()

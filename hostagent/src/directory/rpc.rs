@@ -1,5 +1,5 @@
 //! The controller's protocol: its messages, and its client, generated from `proto/agent.proto`.
-#![allow(missing_docs, clippy::all)]
+#![allow(clippy::all)]
 
 pub use wormcast_agent_proto::*;
 

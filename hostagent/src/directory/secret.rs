@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 /// Where the file is if nothing else is said.
 pub const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/wormcast";
-/// Bytes of a secret.
 pub const SECRET_BYTES: usize = 32;
 const OWNER_ALONE: u32 = 0o600;
 
@@ -76,7 +75,6 @@ impl Secret {
         })
     }
 
-    /// The secret itself.
     pub fn bytes(&self) -> &[u8; SECRET_BYTES] {
         &self.bytes
     }

@@ -32,7 +32,6 @@ pub struct Interface {
     pub name: String,
     /// Kernel index; changes when the interface is deleted and made again.
     pub index: i32,
-    /// Hardware address.
     pub mac: MacAddress,
     /// Bytes after the Ethernet header.
     pub mtu_bytes: u32,
@@ -51,25 +50,18 @@ pub enum InterfaceError {
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     )]
     Unknown {
-        /// The name asked for.
         name: String,
         /// Names of this network namespace.
         known: Vec<String>,
     },
     /// The kernel refused to answer.
     #[error("cannot read the properties of interface \"{name}\": {source}")]
-    Query {
-        /// The name asked for.
-        name: String,
-        /// Its answer.
-        source: io::Error,
-    },
+    Query { name: String, source: io::Error },
     /// Not an Ethernet interface (`ARPHRD_…` number of the kind it is).
     #[error(
         "interface \"{name}\" is not Ethernet (hardware type {kind}); worms need hardware type 1"
     )]
     NotEthernet {
-        /// The name asked for.
         name: String,
         /// `ARPHRD_…` of the interface.
         kind: u16,

@@ -30,12 +30,9 @@ pub enum SocketError {
          AmbientCapabilities=CAP_NET_RAW in its unit file"
     )]
     NotPermitted,
-    /// Another step failed.
     #[error("cannot {step}: {source}")]
     System {
-        /// What was tried.
         step: &'static str,
-        /// The kernel's answer.
         source: io::Error,
     },
 }
@@ -45,7 +42,6 @@ pub enum SocketError {
 pub enum ReceiveError {
     /// The interface went down or away.
     Down,
-    /// Anything else.
     System(io::Error),
 }
 

@@ -7,13 +7,10 @@ use wormcast_agent_core::figures::Figures;
 /// What status says of the agent itself.
 #[derive(Debug)]
 pub struct AgentFacts {
-    /// Its unique name.
     pub name: String,
-    /// Its interface.
     pub interface: String,
     /// Path of the local API.
     pub socket: String,
-    /// Where the controller is.
     pub controller: String,
     /// How it stands with it.
     pub controller_state: SharedControllerState,

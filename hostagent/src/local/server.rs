@@ -54,30 +54,17 @@ impl FromStr for SocketMode {
 pub enum ServerError {
     /// The path does not fit into a socket address.
     #[error("socket path {} has {} bytes; at most {SOCKET_PATH_BYTES_MAX}", path.display(), path.as_os_str().len())]
-    PathTooLong {
-        /// The path.
-        path: PathBuf,
-    },
+    PathTooLong { path: PathBuf },
     /// Another agent answers there.
     #[error("another agent is serving {}; give this one its own --socket", path.display())]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// Something that is not a socket is there.
     #[error("{} exists and is not a socket; remove it or choose another --socket", path.display())]
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Another step failed.
+    NotASocket { path: PathBuf },
     #[error("cannot {step} {}: {source}", path.display())]
     System {
-        /// What was tried.
         step: &'static str,
-        /// The path.
         path: PathBuf,
-        /// The kernel's answer.
         source: io::Error,
     },
 }

@@ -62,22 +62,18 @@ fn date(days: u64) -> (u64, u64, u64) {
     (400 * era + year + u64::from(month <= 2), month, day)
 }
 
-/// Logs at [`Level::Error`].
 macro_rules! error {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Error, format_args!($($part)*)) };
 }
 
-/// Logs at [`Level::Warning`].
 macro_rules! warning {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Warning, format_args!($($part)*)) };
 }
 
-/// Logs at [`Level::Info`].
 macro_rules! info {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Info, format_args!($($part)*)) };
 }
 
-/// Logs at [`Level::Debug`].
 macro_rules! debug {
     ($($part:tt)*) => { $crate::log::log($crate::log::Level::Debug, format_args!($($part)*)) };
 }

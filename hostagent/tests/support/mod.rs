@@ -2,7 +2,7 @@
 //! what a switch does, and told what to do by a real gRPC controller.
 //!
 //! All of it lives in a network namespace of the calling thread, which goes with it.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code)]
 
 pub mod agent;
 pub mod controller;

@@ -152,7 +152,6 @@ impl AgentPlanner {
         self.root_routes.values().map(|ports| &**ports)
     }
 
-    /// Routes of all hosts.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (HostId, &HostRoutes)> {
         let routes = self.wholes.iter().flat_map(|whole| &whole.routes);
         routes.map(|(&host, routes)| (host, routes))

@@ -60,7 +60,6 @@ pub(crate) struct LimitedMtus<'n> {
 }
 
 impl<'n> LimitedMtus<'n> {
-    /// Of these connected parts.
     pub(crate) fn new(wholes: &[Whole], links: &'n MtuLimits) -> LimitedMtus<'n> {
         let widths = if links.is_empty() {
             Vec::new()

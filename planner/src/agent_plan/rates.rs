@@ -13,7 +13,6 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// These from now on.
     pub(crate) fn set(&mut self, rates: &BTreeMap<HostId, u64>) {
         let hosts = self.bytes.keys().chain(rates.keys()).copied();
         let differs = |host: &HostId| self.bytes.get(host) != rates.get(host);
@@ -21,7 +20,6 @@ impl Rates {
         self.bytes.clone_from(rates);
     }
 
-    /// That of a host.
     pub(crate) fn of(&self, host: HostId) -> Option<u64> {
         self.bytes.get(&host).copied()
     }

@@ -179,7 +179,6 @@ impl<'w, 'p> Ways<'w, 'p> {
             .filter(|_| self.by_root && kind == Kind::Tree)
     }
 
-    /// All routes.
     fn table(&self, kind: Kind) -> Result<RouteTable, RouteError> {
         if let Some(rooted) = self.rooted(kind) {
             let hosts = rooted.topology().hosts().iter();

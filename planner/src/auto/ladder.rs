@@ -26,7 +26,6 @@ pub struct Rung {
     pub scheme: Scheme,
     /// Members in the order it works on.
     pub order: Vec<HostId>,
-    /// Its shape.
     pub recipe: Recipe,
     /// Bytes of messages, and the time until the last member has one, in ns, by the closed form.
     pub expected: Vec<(u64, f64)>,

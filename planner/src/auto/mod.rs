@@ -23,7 +23,6 @@ use wormcast_routing::group::{
 };
 use wormcast_routing::structure::StructureError;
 
-/// What to choose for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AutoRequest {
     /// Source, members, packets, bytes, routing; its scheme and order are not looked at.
@@ -64,7 +63,6 @@ impl AutoRequest {
 /// One candidate and the time it is thought to take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimated {
-    /// Scheme with its parameters.
     pub scheme: Scheme,
     /// Order its members are in.
     pub order: Option<Order>,

@@ -10,11 +10,9 @@ use wormcast_wire::{HostId, PortId, SwitchId};
 pub(crate) struct Hop {
     /// Switch it leaves, by number.
     pub from: u32,
-    /// Port it leaves by.
     pub from_port: PortId,
     /// Switch it leads to, by number.
     pub to: u32,
-    /// Port it arrives at.
     pub to_port: PortId,
     /// Whether the old topology has it.
     pub was: bool,
@@ -136,17 +134,14 @@ impl Channels {
         channels
     }
 
-    /// How many channels.
     pub fn len(&self) -> usize {
         self.hops.len()
     }
 
-    /// How many switches.
     pub fn switches(&self) -> usize {
         self.switches.len()
     }
 
-    /// Id of a switch.
     pub fn switch_id(&self, number: u32) -> SwitchId {
         self.switches[number as usize]
     }
@@ -158,7 +153,6 @@ impl Channels {
             .expect("a switch of one of the two") as u32
     }
 
-    /// A channel.
     pub fn hop(&self, channel: u32) -> Hop {
         self.hops[channel as usize]
     }

@@ -20,9 +20,7 @@ pub enum ChangeError {
         names(choices)
     )]
     Algorithm {
-        /// What was asked for.
         algorithm: Algorithm,
-        /// What can be planned.
         choices: Vec<Algorithm>,
     },
     /// The routes in force can deadlock by themselves.
@@ -31,11 +29,8 @@ pub enum ChangeError {
     /// A route in force that the old topology does not have.
     #[error("route in force from host {src} to host {dst}: {reason}")]
     NoSuchRoute {
-        /// Host that sends.
         src: HostId,
-        /// Host that receives.
         dst: HostId,
-        /// Where it fails.
         reason: String,
     },
 }

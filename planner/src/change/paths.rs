@@ -49,7 +49,6 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// No paths at all.
     pub fn none(channels: &Channels, side: Side) -> Paths {
         let places = channels.places.len();
         Paths {
@@ -154,7 +153,6 @@ impl Paths {
         self.paths[from * self.places + to] = path;
     }
 
-    /// All pairs of places.
     pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let places = self.places;
         (0..places).flat_map(move |from| (0..places).map(move |to| (from, to)))

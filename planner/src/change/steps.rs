@@ -5,7 +5,6 @@ use wormcast_routing::topology::Topology;
 use wormcast_verify::deadlock::Channel;
 use wormcast_wire::SwitchId;
 
-/// What changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     /// The topology that the routes in force were planned on; it may be split.
@@ -33,7 +32,6 @@ pub enum Method {
     RepairedOrder,
     /// New paths for broken pairs alone.
     Detours,
-    /// From scratch.
     Fresh,
     /// Along a spanning tree.
     Tree,
@@ -61,7 +59,6 @@ impl Method {
 /// A step: routes to install at once. They are safe with those in force before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// How it was found.
     pub method: Method,
     /// Root of the order that the routes keep to; `None` if they keep to none.
     pub root: Option<SwitchId>,
@@ -79,7 +76,6 @@ pub struct Step {
 /// Steps to make one after the other; none if no route changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSteps {
-    /// The steps.
     pub steps: Vec<Step>,
     /// Pairs of hosts of the new topology without a route in the end.
     pub unreachable: Vec<Unreachable>,

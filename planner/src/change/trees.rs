@@ -96,7 +96,6 @@ impl Tree {
         .collect()
     }
 
-    /// Its paths, where `needed` has one.
     pub fn paths(&self, channels: &Channels, needed: &Paths) -> Paths {
         let leaving = self.leaving(channels);
         let mut paths = Paths::none(channels, Side::New);

@@ -30,15 +30,12 @@ pub struct Costs {
     pub packet_send_ns: f64,
     /// Processor time of a receiver for each packet: o_r.
     pub packet_receive_ns: f64,
-    /// By byte, at the sender.
     pub send_ns_per_byte: f64,
-    /// By byte, at the receiver.
     pub receive_ns_per_byte: f64,
     /// Least time from the begin of one send of a host to the begin of its next: g.
     pub send_gap_ns: f64,
     /// Delay in a host from having received a packet until it can pass it on.
     pub forward_packet_ns: f64,
-    /// By byte, the same.
     pub forward_ns_per_byte: f64,
     /// Processor time of a sender for the acknowledgement of one packet by one host it
     /// sent to. Of a packet that switches replicate it takes those of [`Costs::ack_fan_in`] members.
@@ -85,7 +82,6 @@ pub struct Costs {
 /// Share of one channel that other traffic takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChannelLoad {
-    /// The channel.
     pub channel: Channel,
     /// The share, from 0 to below 1.
     pub utilisation: f64,

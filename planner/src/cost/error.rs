@@ -11,17 +11,13 @@ pub enum CostError {
     /// There is no set of costs of that name.
     #[error("there is no set of costs \"{name}\"; choices are {}", .choices.join(", "))]
     UnknownSet {
-        /// What was asked for.
         name: String,
-        /// What there is.
         choices: &'static [&'static str],
     },
     /// There is no cost of that name.
     #[error("there is no cost \"{name}\"; choices are {}", .choices.join(", "))]
     UnknownField {
-        /// What was given.
         name: String,
-        /// What there is.
         choices: Vec<&'static str>,
     },
     /// A value that is none.
@@ -29,7 +25,6 @@ pub enum CostError {
     Value {
         /// Where, as in `costs.packet_send_ns`.
         at: String,
-        /// What is wrong there.
         reason: String,
     },
     /// A switch or host that is not there.
@@ -46,8 +41,5 @@ pub enum CostError {
         "host {host} sends on a message that it does not get; edges lead from the source to \
                  every member, each after the one that brings the message"
     )]
-    NoSchedule {
-        /// The host.
-        host: HostId,
-    },
+    NoSchedule { host: HostId },
 }

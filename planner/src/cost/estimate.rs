@@ -58,7 +58,6 @@ pub fn estimate(model: &CostModel<'_, '_>, traffic: &Traffic, message: Message) 
     }
 }
 
-/// When the first packet is where.
 struct FirstPacket {
     /// By station: when its processor is done with it.
     received: Vec<u64>,

@@ -13,7 +13,6 @@ use wormcast_routing::group::{GroupRequest, Unicast, plan_group};
 pub struct Timed {
     /// Its scheme, source and members.
     pub request: GroupRequest,
-    /// Its bytes.
     pub bytes: u64,
     /// The time it took, in ns: from the source until every member has confirmed it. Above 0.
     pub ns: f64,
@@ -28,7 +27,6 @@ pub struct Found {
     pub names: &'static [&'static str],
     /// What was found before, and now: the first of them, or the sum where it is a sum.
     pub before: f64,
-    /// The same now.
     pub after: f64,
     /// Standard error of it.
     pub error: f64,
@@ -36,12 +34,9 @@ pub struct Found {
     pub determined: bool,
 }
 
-/// What comes of it.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// The costs.
     pub costs: Costs,
-    /// What was looked for.
     pub found: Vec<Found>,
     /// For each time, in ns: what the costs before say, and what these say.
     pub estimates: Vec<(f64, f64)>,

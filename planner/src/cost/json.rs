@@ -9,7 +9,6 @@ use wormcast_wire::{
 
 /// Longest time that is taken, 1000 s, so that sums of times stay far from overflow.
 const NS_MAX: f64 = 1e12;
-/// Longest time by byte.
 const NS_PER_BYTE_MAX: f64 = 1e6;
 /// Fastest link.
 const BITS_PER_S_MAX: u64 = 1_000_000_000_000_000;

@@ -51,7 +51,6 @@ impl<'r, 't> CostModel<'r, 't> {
         Ok(model)
     }
 
-    /// Unicast paths between hosts.
     pub fn paths(&self) -> Unicast<'r, 't> {
         self.paths
     }
@@ -118,7 +117,6 @@ impl<'r, 't> CostModel<'r, 't> {
         }
     }
 
-    /// The name of a channel.
     pub(crate) fn name(&self, channel: u32) -> Channel {
         let topology = self.topology();
         let (links, hosts) = (topology.arcs().len() as u32, topology.hosts().len() as u32);

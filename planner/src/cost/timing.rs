@@ -130,7 +130,6 @@ impl Timing {
         self.crossing[place].get(last)
     }
 
-    /// Its header.
     pub(crate) fn head(&self, place: usize) -> u64 {
         self.head[place]
     }

@@ -12,7 +12,6 @@ use wormcast_wire::{HostId, PortId};
 /// A message and how it is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its bytes.
     pub bytes: u64,
     /// Packets it is cut into, all of one size but the last; 1 at least.
     pub packets: u64,
@@ -393,7 +392,6 @@ impl<'f, 'r, 't> Layout<'f, 'r, 't> {
 enum Fork<'p> {
     /// From the TREE route of the packet.
     Route(Vec<u8>),
-    /// From its table.
     Table(&'p SwitchTree),
     /// A host is there.
     End,

@@ -8,11 +8,8 @@ use crate::model::state::{Name, SwitchState};
 /// What is read at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Entries of a table.
     Entries(Name),
-    /// Replication groups.
     Groups,
-    /// Default actions.
     Defaults,
     /// How fast worms may come by ports.
     Rates,

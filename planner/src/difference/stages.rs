@@ -86,7 +86,6 @@ struct Places<'s> {
     rates: BTreeSet<PortId>,
 }
 
-/// Where to look.
 fn places<'s>(
     desired: &'s SwitchState,
     actual: &'s SwitchState,

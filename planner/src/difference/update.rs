@@ -49,38 +49,30 @@ impl Stage {
 /// The P4Runtime update type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// It is new.
     Insert,
     /// It is there, and changes.
     Modify,
-    /// It goes.
     Delete,
 }
 
 /// A replication group and the copies it makes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulticastGroup {
-    /// Its number.
     pub mgid: Mgid,
-    /// Where copies go.
     pub copies: Copies,
 }
 
 /// The rate that worms by a port are admitted at; none: any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PortRate {
-    /// The port.
     pub port: PortId,
     /// Bytes a second.
     pub bytes: Option<u64>,
 }
 
-/// What an update writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entity {
-    /// A replication group.
     Group(MulticastGroup),
-    /// A table entry.
     Entry(TableEntry),
     /// What a table does on a miss.
     Default(TableDefault),
@@ -91,16 +83,12 @@ pub enum Entity {
 /// One write to one switch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Update {
-    /// When it is due.
     pub stage: Stage,
-    /// What it does.
     pub operation: Operation,
-    /// To what.
     pub entity: Entity,
 }
 
 impl Update {
-    /// What it writes to.
     pub fn place(&self) -> Place {
         match &self.entity {
             Entity::Group(group) => Place::Group(group.mgid),

@@ -14,7 +14,6 @@ use crate::model::state::Name;
 /// A source route, and how much of the traffic to its destination takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedRoute {
-    /// Where it leads.
     pub to: HostId,
     /// How many of [`wormcast_wire::SHARES_WHOLE`] messages take it.
     pub share: u32,
@@ -35,7 +34,6 @@ pub(crate) type HostRoutes = (Arc<RouteTable>, Arc<RouteTable>);
 pub struct AgentStructure {
     /// The longest message that takes it, those that take a structure before aside; `u64::MAX` for any.
     pub bytes_most: u64,
-    /// The scheme.
     pub scheme: SchemeName,
     /// Those that take part, in the order that the scheme works on.
     pub order: Vec<HostId>,
@@ -50,9 +48,7 @@ pub struct AgentStructure {
 pub struct AgentGroup {
     /// As it was asked for.
     pub group: Arc<Group>,
-    /// Its number.
     pub id: GroupId,
-    /// Its name.
     pub name: String,
     /// Those that take part, ascending.
     pub members: Vec<HostId>,
@@ -78,9 +74,7 @@ pub struct AgentGroup {
 /// A member that takes no part at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The member.
     pub host: HostId,
-    /// Why, for people.
     pub reason: Name,
 }
 
@@ -106,7 +100,6 @@ pub struct Sequencer {
 /// members of every part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentTrees {
-    /// Links of each tree.
     pub trees: Vec<Vec<Link>>,
     /// Guard B: worms go up to one of these first, the root of their part; else none.
     pub roots: Vec<SwitchId>,
@@ -117,11 +110,8 @@ pub struct AgentTrees {
 /// Where a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leaf {
-    /// The member.
     pub host: HostId,
-    /// Its switch.
     pub switch: SwitchId,
-    /// The port to it.
     pub port: PortId,
 }
 
@@ -137,7 +127,6 @@ impl Eq for AgentGroup {}
 /// Everything one agent has to know, without the epoch (`Plan` of agent.proto).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentPlan {
-    /// The agent's host.
     pub host: HostId,
     /// Unicast routes.
     pub routes: Arc<RouteTable>,
@@ -148,7 +137,6 @@ pub struct AgentPlan {
     /// Port bytes to the root of the spanning tree, from where switches copy to all hosts; nothing while
     /// the tree changes.
     pub root_route: Option<Arc<[u8]>>,
-    /// Groups by number.
     pub groups: Vec<Arc<AgentGroup>>,
     /// Frames of a train of any kind at most; 1: there are none.
     pub train_frames: u16,

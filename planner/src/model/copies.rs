@@ -13,7 +13,6 @@ use crate::model::ids::{
 /// One copy of a replication group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Replica {
-    /// Where the copy leaves.
     pub port: PortId,
     /// What the program knows the copy by (p4src/CONTRACT.md).
     pub instance: u16,
@@ -46,12 +45,10 @@ impl Copies {
         Copies(ports.iter().map(replica).collect())
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Replica> {
         self.0.iter()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

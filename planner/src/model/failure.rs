@@ -7,10 +7,8 @@ use wormcast_wire::{GroupId, SwitchId};
 /// Groups that one failure names; of more it says how many there are.
 const GROUPS_NAMED_MAX: usize = 16;
 
-/// What cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A group.
     Group(GroupId),
     /// Several groups, for one reason.
     Groups(Vec<GroupId>),
@@ -21,9 +19,7 @@ pub enum Subject {
 /// Something that cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanFailure {
-    /// What.
     pub subject: Subject,
-    /// Why.
     pub reason: String,
 }
 

@@ -8,7 +8,6 @@ use wormcast_wire::{GroupId, HostId};
 /// How messages of a group are to reach its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupScheme {
-    /// All by this scheme.
     One(Scheme),
     /// Each by the scheme that takes least time for its length, by the costs of the fabric.
     Auto,
@@ -26,9 +25,7 @@ impl From<Scheme> for GroupScheme {
 /// are in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its number.
     pub id: GroupId,
-    /// Its name.
     pub name: String,
     /// Its scheme with its parameters, or the choice among them.
     pub scheme: GroupScheme,

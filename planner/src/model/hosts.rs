@@ -20,18 +20,15 @@ pub const COPIES_ALONE: &str = "it has no agent: switches copy what is sent to t
 /// What one agent takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// How many groups.
     pub groups: u64,
     /// How many members of one group.
     pub members: u64,
-    /// Groups it has refused as they are, and why.
     pub refused: BTreeMap<GroupId, String>,
 }
 
 /// What is known of hosts apart from where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Those that have an agent.
     pub agents: BTreeSet<HostId>,
     /// Agents that take part in their groups.
     pub live: BTreeSet<HostId>,
@@ -44,10 +41,7 @@ pub struct Hosts {
 /// A member that a group has and its plan cannot serve, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The group.
     pub group: GroupId,
-    /// The member.
     pub host: HostId,
-    /// Why.
     pub reason: Cow<'static, str>,
 }

@@ -20,7 +20,6 @@ pub const MGID_PORT: u16 = 0x0200;
 pub const MGID_HOLD: u16 = 0x0300;
 /// First of the replication groups of group numbers.
 pub const MGID_GROUP_FIRST: u16 = 0x4000;
-/// Last of them.
 pub const MGID_GROUP_LAST: u16 = 0x7fff;
 /// Group numbers that a switch has room for.
 pub const MGID_GROUPS_MAX: u16 = MGID_GROUP_LAST - MGID_GROUP_FIRST + 1;
@@ -57,15 +56,12 @@ pub const GATHER_SLOTS: u16 = 1024;
 pub const GATHER_BRANCHES_MAX: usize = 16;
 /// The number by which switch 0 names itself in gathered ACKs; the others follow by their ids.
 pub const GATHER_SOURCE_FIRST: u16 = 0xF000;
-/// The last such number.
 pub const GATHER_SOURCE_LAST: u16 = 0xFFFE;
 
-/// Ports of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSet([u64; 4]);
 
 impl PortSet {
-    /// Adds a port.
     pub fn insert(&mut self, port: PortId) {
         self.0[usize::from(port.get() / 64)] |= 1 << (port.get() % 64);
     }
@@ -75,7 +71,6 @@ impl PortSet {
         self.0[usize::from(port.get() / 64)] >> (port.get() % 64) & 1 == 1
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }

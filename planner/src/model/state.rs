@@ -15,7 +15,6 @@ pub type Name = Cow<'static, str>;
 /// What a field of an entry matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchValue {
-    /// This value.
     Exact(u128),
     /// All that equals the value where the mask has ones.
     Ternary(u128, u128),
@@ -24,9 +23,7 @@ pub enum MatchValue {
 /// What P4Runtime identifies a table entry by within a switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyFields {
-    /// Its table.
     pub table: Name,
-    /// Fields and what they match.
     pub matches: Vec<(Name, MatchValue)>,
     /// Ternary tables only, the greater wins; 0 elsewhere.
     pub priority: i32,
@@ -38,9 +35,7 @@ pub type EntryKey = Arc<KeyFields>;
 /// An action with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Action {
-    /// Its name.
     pub name: Name,
-    /// Parameters by name.
     pub parameters: Vec<(Name, u128)>,
 }
 
@@ -49,25 +44,20 @@ pub struct Action {
 pub struct TableEntry {
     /// What it is identified by.
     pub key: EntryKey,
-    /// What it does.
     pub action: Arc<Action>,
 }
 
 /// What a table does on a miss.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableDefault {
-    /// The table.
     pub table: Name,
-    /// What it does.
     pub action: Arc<Action>,
 }
 
 /// Where a switch holds something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// A replication group.
     Group(Mgid),
-    /// A table entry.
     Entry(EntryKey),
     /// The default action of a table.
     Default(Name),
@@ -78,7 +68,6 @@ pub enum Place {
 /// Tables and replication groups of one switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwitchState {
-    /// Entries of all tables.
     pub entries: BTreeMap<EntryKey, Arc<Action>>,
     /// Replication groups and the copies they make.
     pub multicast: BTreeMap<Mgid, Copies>,

@@ -216,7 +216,6 @@ impl RouteOrder {
     }
 }
 
-/// A topology without these links of it.
 pub(crate) fn without(
     topology: &Topology,
     is_left_out: impl Fn(LinkEnds) -> bool,

@@ -6,7 +6,6 @@ use wormcast_wire::HostId;
 /// How a channel was used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChannelUse {
-    /// The channel.
     pub channel: Channel,
     /// Time that packets were on it.
     pub busy_ns: f64,
@@ -28,7 +27,6 @@ pub struct Replay {
     /// Packets gone through one by one. Where the state of the network recurs, whole
     /// periods are skipped, which changes no time.
     pub packets_replayed: u64,
-    /// Events handled.
     pub events: u64,
 }
 

@@ -43,7 +43,6 @@ pub enum ClassDMode {
 }
 
 impl ClassDMode {
-    /// All of them.
     pub const ALL: [ClassDMode; 2] = [ClassDMode::Narrow, ClassDMode::Wide];
 
     /// As REST, CLI and the state file write it.
@@ -60,9 +59,7 @@ impl ClassDMode {
 pub struct ClassDMatch {
     /// What the address is compared with.
     pub value: u32,
-    /// Which bits are compared.
     pub mask: u32,
-    /// The number.
     pub number: GroupId,
     /// The greater wins.
     pub priority: i32,
@@ -71,7 +68,6 @@ pub struct ClassDMatch {
 /// The number of every address that a group carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassDNumbers {
-    /// How they came about.
     pub mode: ClassDMode,
     /// Wide mode: the numbers of addresses, hashed ones too.
     pub assigned: Arc<BTreeMap<Ipv4Addr, GroupId>>,

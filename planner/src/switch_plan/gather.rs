@@ -28,7 +28,6 @@ const SCATTERED: &str = "links that are up do not join all members";
 const HOSTS_COPY: &str = "no message of the group is copied by switches";
 const NO_EPOCH: &str = "no number is left, or can be stored, by which switches tell this plan of the group from others";
 
-/// Entries of all switches.
 type Entries = BTreeMap<(SwitchId, EntryKey), Arc<Action>>;
 
 /// One group as it is planned.

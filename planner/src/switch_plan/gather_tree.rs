@@ -12,7 +12,6 @@ use crate::switch_plan::replication::GroupTree;
 /// What is behind a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// A member.
     Host(HostId),
     /// The next switch of the tree.
     Switch(SwitchId),
@@ -34,7 +33,6 @@ pub(crate) struct Branch {
 pub(crate) struct GatherTree {
     /// Switches on ways between members, with their ways on.
     switches: BTreeMap<SwitchId, Vec<Branch>>,
-    /// Where members are.
     places: BTreeMap<HostId, (SwitchId, PortId)>,
 }
 
@@ -99,7 +97,6 @@ impl GatherTree {
         found
     }
 
-    /// The switch of a member.
     pub(crate) fn switch_of(&self, member: HostId) -> SwitchId {
         self.places[&member].0
     }

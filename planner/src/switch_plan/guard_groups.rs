@@ -23,7 +23,6 @@ pub(crate) type Carriers = Vec<(Arc<Group>, bool)>;
 #[derive(Clone, Debug, PartialEq)]
 enum Senders {
     Everybody,
-    /// Ports of members, by switch.
     Members(BTreeMap<SwitchId, PortSet>),
 }
 
@@ -41,7 +40,6 @@ pub(crate) struct GroupGuard {
     room: usize,
     /// Where hosts are, of switches that are planned and judge.
     places: BTreeMap<HostId, (SwitchId, PortId)>,
-    /// Of these, the switches.
     edge: BTreeSet<SwitchId>,
     numbers: BTreeMap<GroupId, Number>,
     /// Switches without room for all members: there everybody may send to groups with members there.
@@ -161,7 +159,6 @@ impl GroupGuard {
         needed.into_keys().collect()
     }
 
-    /// Entries for a number, each with its switch.
     fn entries(&self, number: GroupId, senders: &Senders) -> Vec<(SwitchId, TableEntry)> {
         let open = |switch: &SwitchId| (*switch, open_entry(number));
         match senders {

@@ -15,7 +15,6 @@ pub(crate) struct TreeLengths(BTreeMap<HostId, Measured>);
 /// What was measured of one host.
 #[derive(Clone, Debug)]
 struct Measured {
-    /// Along these.
     routes: Arc<RouteTable>,
     /// Branches to all members of each group; for this group, as it was.
     groups: BTreeMap<GroupId, (Arc<AgentGroup>, usize)>,

@@ -15,7 +15,6 @@ use crate::model::groups::{Group, GroupScheme};
 /// What copies of a group's messages go along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Along {
-    /// The spanning tree.
     Spanning,
     /// A tree of the group's own.
     Own(Least),

@@ -14,7 +14,6 @@ use super::model::parameter;
 /// A worm where it enters a switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Enters {
-    /// Where.
     pub at: (SwitchId, PortId),
     /// Whose worm it is; `None`: a class D packet.
     pub source: Option<HostId>,

@@ -18,7 +18,6 @@ use wormcast_routing::structure::CircuitVariant;
 use wormcast_routing::topology::{Attachment, Host, Link, Parts, Switch, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
-/// Drawn from a seed.
 pub struct Random(ChaCha8Rng);
 
 impl Random {

@@ -222,7 +222,6 @@ impl<'t> Walker<'t> {
     }
 }
 
-/// A parameter of an action.
 pub fn parameter(action: &Action, name: &str) -> u128 {
     action
         .parameters

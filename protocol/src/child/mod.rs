@@ -99,7 +99,6 @@ pub(crate) struct Child {
     pub below_retransmissions: u32,
     /// Packets with CE at the child since the last ACK from here, the most of those below it.
     pub marked: u32,
-    /// Of the copies.
     queueing: Queueing,
     /// Queueing delay from the origin to the child, the most of those below it, µs, and when it
     /// was measured.

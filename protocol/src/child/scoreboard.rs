@@ -22,7 +22,6 @@ enum State {
     Copied,
     /// To be sent again.
     Lost,
-    /// The child has it.
     Acked,
     /// No longer held here; the origin is asked to send it.
     Remote,

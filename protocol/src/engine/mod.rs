@@ -78,7 +78,6 @@ impl Engine {
         })
     }
 
-    /// The configuration.
     pub fn config(&self) -> &EngineConfig {
         &self.shared.config
     }
@@ -484,7 +483,6 @@ impl Engine {
         self.shared.take_event()
     }
 
-    /// Counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
@@ -516,7 +514,6 @@ impl Engine {
             .map(|((_, origin), _)| *origin)
     }
 
-    /// Bytes in a buffer pool.
     pub fn pool_bytes(&self, class: BufferClass) -> usize {
         self.shared.pools.used(class)
     }

@@ -19,14 +19,12 @@ pub struct AskedBranch {
     pub number: u32,
     /// Ports to the switch; none: the first one.
     pub route: Vec<u8>,
-    /// Of the branch there.
     pub port: u8,
 }
 
 /// Branches of which an origin is to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchQuestion {
-    /// Number of the question.
     pub number: u32,
     /// In whose stream of this host.
     pub group: GroupId,
@@ -39,7 +37,6 @@ pub struct BranchQuestion {
 /// What a switch knows of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchAnswer {
-    /// Number of the question.
     pub question: u32,
     /// Of the branch within it.
     pub branch: u32,
@@ -56,10 +53,8 @@ pub enum AskError {
     /// Hosts tell it alone.
     #[error("switches gather no ACKs of what this host sends to group {0}")]
     NotGathered(GroupId),
-    /// Too many branches.
     #[error("{0} branches are asked about; at most {BRANCHES_ASKED_MAX} can be at once")]
     TooMany(usize),
-    /// No port.
     #[error("{0} is no port; ports are 0 to {PORT_ID_MAX}")]
     NoPort(u8),
     /// Nobody is that far away.

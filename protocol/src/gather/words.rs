@@ -155,7 +155,6 @@ impl Gathering {
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) epoch: u32,
-    /// Gathered ACKs have come.
     pub(crate) has_come: bool,
     /// Round trips of packets to the last member and back.
     pub(crate) path: Path,

@@ -16,7 +16,6 @@ pub(super) enum Claim {
 /// How a DATA packet came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// Who sent it.
     pub sender: HostId,
     /// What it says of `stable` counts.
     pub stable_counts: bool,

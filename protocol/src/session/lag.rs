@@ -7,7 +7,6 @@ use wormcast_wire::HostId;
 /// A child that has not confirmed all that this host has of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Behind {
-    /// The child.
     pub host: HostId,
     /// Members below it. ACKs are aggregated, so it may be one of these that is behind; the child knows which.
     pub below: usize,
@@ -53,7 +52,6 @@ pub struct StreamLag {
 /// What a child has acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChildLag {
-    /// The child.
     pub host: HostId,
     /// Members below it.
     pub below: usize,

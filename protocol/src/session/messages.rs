@@ -63,7 +63,6 @@ pub struct Progress {
     pub stable_bytes: u64,
     /// Messages written to the end.
     pub messages_ended: u64,
-    /// Messages that are stable.
     pub messages_stable: u64,
     /// Messages begun, by the choice of the plan that each took.
     pub messages_by_choice: [u64; CHOICES_MAX],

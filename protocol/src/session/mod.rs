@@ -97,7 +97,6 @@ pub(crate) struct Session {
     /// At the origin, once a gathered ACK has come.
     heard: Option<Heard>,
     pub statistics: SessionStatistics,
-    /// Last time anything happened.
     pub touched: Instant,
     /// The plan has no place for it any more; what is complete may still be read.
     pub detached: bool,
@@ -328,7 +327,6 @@ impl Session {
         });
     }
 
-    /// Gives all memory back.
     pub fn release_all(&mut self, shared: &mut Shared) {
         let end = self.store.end();
         self.store

@@ -41,7 +41,6 @@ impl Session {
         self.returned.is_some() && self.parent == Some(host)
     }
 
-    /// A packet comes back.
     pub fn handle_returned(
         &mut self,
         data: &Data<'_>,

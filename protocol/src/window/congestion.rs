@@ -97,7 +97,6 @@ impl Congestion {
         self.next_send
     }
 
-    /// A packet leaves.
     pub fn note_sent(&mut self, rtt_us: u64, now: Instant) {
         self.sent += 1;
         let gain = if self.starting { 2.0 } else { 1.25 };

@@ -59,7 +59,6 @@ pub(crate) struct Path {
     variation_us: u64,
     rtt_least: WindowedMin,
     forward_origin: Option<u32>,
-    /// Of each route there.
     forward: Vec<Forward>,
     round_rtt_us: Option<u64>,
     round_samples: u32,

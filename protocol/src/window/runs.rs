@@ -19,7 +19,6 @@ impl Runs {
         }
     }
 
-    /// Adds `start..end`.
     pub fn add(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -48,7 +47,6 @@ impl Runs {
         }
     }
 
-    /// Forgets everything before `position`.
     pub fn forget_before(&mut self, position: u64) {
         while let Some((start, end)) = self.runs.front_mut() {
             if *end > position {
@@ -70,7 +68,6 @@ impl Runs {
         }
     }
 
-    /// The run that `position` is in.
     pub fn containing(&self, position: u64) -> Option<(u64, u64)> {
         let run = self.runs.get(self.index_after(position))?;
         (run.0 <= position).then_some(*run)

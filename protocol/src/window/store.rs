@@ -108,7 +108,6 @@ impl Store {
         self.runs.after(from)
     }
 
-    /// The run held that `position` is in.
     pub fn run_of(&self, position: u64) -> Option<(u64, u64)> {
         self.runs.containing(position)
     }

@@ -8,7 +8,6 @@ use wormcast_routing::updown::UpDown;
 
 use crate::traffic::Message;
 
-/// How routes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     Planned(Algorithm),
@@ -91,7 +90,6 @@ impl Network {
         Ok(network)
     }
 
-    /// A network without routes.
     pub fn new(hosts: u32, channels: usize, draws: bool) -> Network {
         Network {
             hosts,

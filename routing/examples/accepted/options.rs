@@ -85,7 +85,6 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Options, String> {
     Ok(options)
 }
 
-/// One value or more.
 fn each<T>(
     name: &str,
     values: &[String],

@@ -15,7 +15,6 @@ pub struct Clos {
     pub hosts: u32,
 }
 
-/// Who sends to whom.
 pub struct Group {
     pub source: u32,
     /// Ascending, the source not among them.

@@ -19,7 +19,6 @@ const PORTS_DEFAULT: usize = 8;
 /// that is `clos3:12:48:4:192:48`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clos3 {
-    /// Pods.
     pub pods: usize,
     /// Leaves of each pod.
     pub leaves: usize,

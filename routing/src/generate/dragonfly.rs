@@ -27,7 +27,6 @@ pub enum Arrangement {
 }
 
 impl Arrangement {
-    /// Every arrangement.
     pub const ALL: [Arrangement; 2] = [Arrangement::Palmtree, Arrangement::Consecutive];
 
     /// Its name on the command line.

@@ -14,16 +14,12 @@ const TRIES_MAX: usize = 1000;
 /// Parameters of an irregular network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Irregular {
-    /// How many switches.
     pub switches: usize,
-    /// Ports of each.
     pub ports: usize,
-    /// Hosts on each.
     pub hosts: usize,
     /// Links of each to distinct neighbours. Fewer where there are not as many others,
     /// and one fewer at one switch where the sum is odd.
     pub links: usize,
-    /// Seed of the wiring.
     pub seed: u64,
 }
 

@@ -78,7 +78,6 @@ pub fn full_mesh(switches: usize, hosts: usize) -> Result<Topology, TopologyErro
     wiring.finish(PORTS_DEFAULT, None)
 }
 
-/// A torus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torus {
     /// Switches along each dimension, each 2 or more.

@@ -25,7 +25,6 @@ pub enum GroupError {
     Request {
         /// Where, as in `parameters.k`.
         at: String,
-        /// What is wrong there.
         reason: String,
     },
 }

@@ -13,7 +13,6 @@ pub enum Least {
 }
 
 impl Least {
-    /// Names of both.
     pub const NAMES: &'static [&'static str] = &["links", "depth"];
     /// Both, in the order of [`Least::NAMES`].
     pub const ALL: [Least; 2] = [Least::Links, Least::Depth];
@@ -26,7 +25,6 @@ impl Least {
         find("least", name, Least::NAMES, &Least::ALL)
     }
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         Least::NAMES[self as usize]
     }

@@ -121,7 +121,6 @@ impl<'t> LegalTree<'t> {
         tree.served_at.iter().all(fits).then_some(tree)
     }
 
-    /// Links of the tree.
     pub(super) fn links(&self) -> usize {
         self.inside.iter().filter(|inside| **inside).count() - 1
     }

@@ -50,7 +50,6 @@ pub struct Metrics {
     pub intermediate_hosts: u32,
     /// Steps of the whole message and what a host holds meanwhile, FPFS.
     pub fpfs: Holding,
-    /// The same under FCFS.
     pub fcfs: Holding,
     /// Of the torus schemes, what the models of TORUS §5 say.
     pub latency: Option<Latency>,
@@ -72,7 +71,6 @@ pub struct Holding {
 /// Latency by the models of TORUS §5.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    /// Bytes of the message.
     pub bytes: u64,
     /// Without the network (eq. 6–8), ns.
     pub simplified_ns: f64,

@@ -25,10 +25,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// Names of all of them.
     pub const NAMES: &'static [&'static str] = &["id", "cco", "dimension", "hamiltonian", "random"];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Order::Id => "id",

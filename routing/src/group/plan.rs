@@ -17,7 +17,6 @@ pub struct GroupPlan {
     /// (m−1)·k, which a source with fewer than k children undercuts. Switch: one for each
     /// worm of each packet, and one more with a relay.
     pub steps: u64,
-    /// Who sends to whom.
     pub delivery: Delivery,
     /// What the sends cost the network, if it was asked for ([`super::measure_group`]).
     pub metrics: Option<Metrics>,
@@ -31,6 +30,5 @@ pub enum Delivery {
         /// Sends of the first packet, in the order of the schedule.
         edges: Vec<Edge>,
     },
-    /// Switches replicate.
     Switches(Box<SwitchDelivery>),
 }

@@ -16,9 +16,7 @@ pub const PAYLOAD_BYTES_DEFAULT: u32 = 1444;
 /// What is to be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRequest {
-    /// Scheme with its parameters.
     pub scheme: Scheme,
-    /// Host that sends.
     pub source: HostId,
     /// Members, in any order; the source is one of them.
     pub members: Vec<HostId>,

@@ -16,7 +16,6 @@ use wormcast_wire::{GroupId, HOST_ID_MAX, HostId, PortId, SwitchId};
 const PACKETS_MAX: u32 = 1 << 20;
 /// Most bytes a packet may carry: more than any frame.
 const PAYLOAD_BYTES_MAX: u64 = 65_535;
-/// Parameters that are understood.
 const PARAMETERS: &[&str] = &[
     "k",
     "packets",

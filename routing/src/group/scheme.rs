@@ -17,7 +17,6 @@ pub enum Scheme {
     Circuit(CircuitVariant),
     /// Rooted tree with at most so many children a host.
     Tree {
-        /// How it is used.
         variant: TreeVariant,
         /// Most children of a host.
         fan_out: u32,
@@ -51,7 +50,6 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Names of all of them.
     pub const NAMES: &'static [&'static str] = &{
         let mut names = [""; SchemeName::ALL.len()];
         let mut at = 0;
@@ -114,7 +112,6 @@ impl Scheme {
         }
     }
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         self.in_list().name()
     }

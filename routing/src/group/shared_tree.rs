@@ -173,7 +173,6 @@ impl SharedTree {
         ports.first().copied().filter(|_| ports.len() == 1)
     }
 
-    /// Links between its switches.
     pub fn links(&self, topology: &Topology) -> u32 {
         let lead = |switch, port| topology.attachment(topology.switch_id(switch), port);
         let ends = self.ports.iter().flat_map(|(&switch, ports)| {

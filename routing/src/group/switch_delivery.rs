@@ -25,16 +25,13 @@ pub struct SwitchDelivery {
     pub relay: Option<Relay>,
     /// Scheme `broadcast`: the route of the BROADCAST worm, which ends at the root.
     pub to_root: Option<Vec<u8>>,
-    /// What one packet costs.
     pub cost: SwitchCost,
 }
 
 /// What a switch has in its table for a group (wire/SPEC.md §3 GROUP).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEntry {
-    /// The switch.
     pub switch: SwitchId,
-    /// Number of the group.
     pub group: u16,
     /// Ports that copies leave by, except the one the worm came from; ascending.
     pub ports: Vec<PortId>,
@@ -43,7 +40,6 @@ pub struct GroupEntry {
 /// A host that sends on what it is sent, so that all multicasts start in one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relay {
-    /// The host.
     pub host: HostId,
     /// UNICAST route from the source to it.
     pub route: Vec<u8>,

@@ -18,10 +18,8 @@ pub enum SwitchMode {
 }
 
 impl SwitchMode {
-    /// All of them.
     pub const ALL: [SwitchMode; 3] = [SwitchMode::Tree, SwitchMode::Table, SwitchMode::Broadcast];
 
-    /// The scheme that it is.
     pub const fn scheme(self) -> SchemeName {
         match self {
             SwitchMode::Tree => SchemeName::Switch,
@@ -46,7 +44,6 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// Names of all of them.
     pub const NAMES: &'static [&'static str] = &["A", "B", "C"];
     /// All of them, in the order of [`Guard::NAMES`].
     pub const ALL: [Guard; 3] = [Guard::A, Guard::B, Guard::C];
@@ -59,7 +56,6 @@ impl Guard {
         find("guard", name, Guard::NAMES, &Guard::ALL)
     }
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         Guard::NAMES[self as usize]
     }

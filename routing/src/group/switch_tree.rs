@@ -9,7 +9,6 @@ pub(super) type Paths = Vec<(HostId, Vec<u8>)>;
 /// A switch and where it replicates to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchTree {
-    /// The switch.
     pub switch: SwitchId,
     /// Port and what a copy reaches by it, in ascending order of port.
     pub branches: Vec<(PortId, TreeEnd)>,
@@ -18,9 +17,7 @@ pub struct SwitchTree {
 /// What a copy reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeEnd {
-    /// A member.
     Host(HostId),
-    /// The next switch.
     Switch(SwitchTree),
 }
 

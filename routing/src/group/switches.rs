@@ -177,7 +177,6 @@ impl<'t> Job<'_, 't> {
         })
     }
 
-    /// By TREE routes along these paths.
     fn along(&self, routes: Vec<TreeRoute>, paths: Paths) -> Result<SwitchDelivery, GroupError> {
         let (topology, source) = (self.topology(), self.source);
         let longest = routes.iter().map(|route| route.bytes.len()).max();

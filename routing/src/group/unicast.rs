@@ -11,7 +11,6 @@ use wormcast_wire::{HostId, SwitchId};
 /// How the paths are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// Routes between all hosts.
     Algorithm(Algorithm),
     /// One dimension after the other.
     DimensionOrder,
@@ -21,7 +20,6 @@ impl Routing {
     /// Name of the paths along one dimension after the other.
     pub const DIMENSION_ORDER: &'static str = "dimension-order";
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Routing::Algorithm(algorithm) => algorithm.name(),
@@ -53,7 +51,6 @@ impl Routing {
 /// Unicast paths of one topology.
 #[derive(Clone, Copy, Debug)]
 pub enum Unicast<'r, 't> {
-    /// Routes between all hosts.
     Routes(&'r Routes<'t>),
     /// One dimension after the other. Serves structures over hosts, not switches that
     /// replicate.
@@ -81,7 +78,6 @@ impl<'r, 't> Unicast<'r, 't> {
         }
     }
 
-    /// How they were chosen.
     pub fn routing(self) -> Routing {
         match self {
             Unicast::Routes(routes) => Routing::Algorithm(routes.algorithm()),

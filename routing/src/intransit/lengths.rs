@@ -38,7 +38,6 @@ impl Lengths {
         }
     }
 
-    /// What the lengths count.
     pub(super) fn measure(&self) -> Measure {
         self.measure
     }

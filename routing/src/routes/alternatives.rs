@@ -11,7 +11,6 @@ use wormcast_wire::{HostId, SHARES_WHOLE};
 pub struct Share(u32);
 
 impl Share {
-    /// All of it.
     pub const WHOLE: Share = Share(SHARES_WHOLE);
 
     /// How many parts of [`Share::WHOLE`] it is.
@@ -28,7 +27,6 @@ impl Share {
 /// One of the routes of a pair of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
-    /// The route.
     pub route: Route,
     /// How much of the traffic takes it.
     pub share: Share,

@@ -40,7 +40,6 @@ const REFINED_PAIRS_MAX: usize = 1 << 24;
 pub struct Balance<'t> {
     /// As [`Routes::plan`] gives them.
     pub plain: Routes<'t>,
-    /// The choice.
     pub chosen: Routes<'t>,
     /// How many roots were tried in the part where most were.
     pub candidates: usize,

@@ -119,7 +119,6 @@ struct Columns<'a> {
     routes: &'a Routes<'a>,
     /// Next hops, if all routes along them are short enough.
     tables: Option<&'a NextHops>,
-    /// Port of every arc.
     ports: Vec<u8>,
 }
 

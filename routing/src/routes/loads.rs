@@ -19,7 +19,6 @@ pub struct ChannelLoads {
 /// Loads of the two channels of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLoad {
-    /// The link.
     pub link: Link,
     /// Pairs of hosts from `link.a` to `link.b`.
     pub a_to_b: u32,

@@ -38,7 +38,6 @@ use crate::topology::Topology;
 use crate::updown::UpDown;
 use wormcast_wire::{HostId, SwitchId};
 
-/// How paths are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// One shortest up\*/down\* path for each pair (ITB §III.A), load spread over equals.
@@ -60,7 +59,6 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
     pub const ALL: [Algorithm; 7] = [
         Algorithm::Osud,
         Algorithm::TreeOnly,
@@ -116,9 +114,7 @@ impl std::str::FromStr for Algorithm {
 /// A source route, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
-    /// Host that sends.
     pub src: HostId,
-    /// Host that receives.
     pub dst: HostId,
     /// Switches crossed, one for each byte of `ports`.
     pub switches: Vec<SwitchId>,
@@ -131,9 +127,7 @@ pub struct Route {
 /// Two hosts with no usable route between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unreachable {
-    /// Host that would send.
     pub src: HostId,
-    /// Host that would receive.
     pub dst: HostId,
 }
 
@@ -220,7 +214,6 @@ impl<'t> Routes<'t> {
         &self.updown
     }
 
-    /// How paths were chosen.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

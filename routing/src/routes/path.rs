@@ -52,7 +52,6 @@ const _: () = assert!(
 );
 
 impl Routes<'_> {
-    /// The pair of these hosts.
     pub(super) fn pair(&self, src: HostId, dst: HostId) -> Result<Pair, RouteError> {
         let from = self.topology.host_index(src)?;
         let to = self.topology.host_index(dst)?;

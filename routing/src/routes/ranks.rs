@@ -16,7 +16,6 @@ pub(super) struct Ranks {
     pub switch: Vec<u32>,
     /// Rank of each switch, by index.
     pub rank: Vec<u32>,
-    /// Hosts of each rank.
     pub hosts: Vec<u32>,
     /// First arc of each rank, and one past the last.
     arc_first: Vec<u32>,

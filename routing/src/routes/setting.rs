@@ -10,7 +10,6 @@ use wormcast_wire::SwitchId;
 /// Which routes a fabric uses: by which algorithm, from which root, balanced or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// How paths are chosen.
     pub algorithm: Algorithm,
     /// The root; `None` lets each part choose.
     pub root: Option<SwitchId>,
@@ -41,7 +40,6 @@ impl Setting {
         }
     }
 
-    /// The root, if the topology has it.
     pub fn root_in(&self, topology: &Topology) -> Option<SwitchId> {
         self.root
             .filter(|&root| topology.switch_index(root).is_ok())

@@ -10,7 +10,6 @@ use wormcast_wire::{HostId, SHARES_WHOLE};
 /// Figures over all ordered pairs of hosts; alternatives count by their share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// How paths were chosen.
     pub algorithm: Algorithm,
     /// Pairs with a route.
     pub pairs: u64,

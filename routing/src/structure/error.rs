@@ -9,32 +9,18 @@ pub enum StructureError {
     /// A group needs one member at least.
     #[error("group has no members; it needs at least one")]
     NoMembers,
-    /// A member given twice.
     #[error("host {host} is given twice as a member")]
-    MemberTwice {
-        /// The member.
-        host: HostId,
-    },
+    MemberTwice { host: HostId },
     /// A host that is not a member.
     #[error("host {host} is not a member; members are {}", list(.members))]
-    NotMember {
-        /// The host.
-        host: HostId,
-        /// The members.
-        members: Vec<HostId>,
-    },
+    NotMember { host: HostId, members: Vec<HostId> },
     /// A limit of 0 on the children of a host, or on the length of a chain.
     #[error("{parameter} is 0; it is 1 at least")]
-    NoChildren {
-        /// Which parameter.
-        parameter: &'static str,
-    },
+    NoChildren { parameter: &'static str },
     /// A parameter outside its bounds.
     #[error("{parameter} {value} is outside {least} to {most}")]
     Outside {
-        /// Which parameter.
         parameter: &'static str,
-        /// What it is.
         value: u32,
         /// The least it may be.
         least: u32,
@@ -46,23 +32,14 @@ pub enum StructureError {
     Rings {
         /// How many members each ring is said to have.
         rings: Vec<usize>,
-        /// How many there are.
         members: usize,
     },
     /// Two members without a way between them.
     #[error("members {a} and {b} cannot reach each other")]
-    Apart {
-        /// One member.
-        a: HostId,
-        /// The other.
-        b: HostId,
-    },
+    Apart { a: HostId, b: HostId },
     /// Edges that make no rooted tree.
     #[error("edges make no rooted tree: {reason}")]
-    NotATree {
-        /// What is wrong.
-        reason: String,
-    },
+    NotATree { reason: String },
     /// An order that needs coordinates, on a topology that has none.
     #[error(
         "dimension or hamiltonian order needs a torus or mesh; orders for any topology \
@@ -75,10 +52,7 @@ pub enum StructureError {
                  torus or mesh. Schemes for any topology are repeat, circuit, tree, k-binomial, \
                  postal, switch"
     )]
-    SchemeNeedsGrid {
-        /// The scheme.
-        scheme: &'static str,
-    },
+    SchemeNeedsGrid { scheme: &'static str },
     /// Dimension-order paths, on a topology without coordinates.
     #[error(
         "dimension-order paths need a torus or mesh; on any topology there are osud, \
@@ -88,11 +62,8 @@ pub enum StructureError {
     /// There is no scheme, variant or order of that name.
     #[error("there is no {what} \"{name}\"; choices are {}", .choices.join(", "))]
     UnknownName {
-        /// What was to be named.
         what: &'static str,
-        /// What was asked for.
         name: String,
-        /// What there is.
         choices: &'static [&'static str],
     },
 }

@@ -17,7 +17,6 @@ pub const ACK_FAN_IN_MOST: usize = 5;
 /// gives the structure for any source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
-    /// [`Structure::repeat`].
     Repeat,
     /// [`Structure::acknowledgement`]: switches copy, and ACKs come up a tree.
     Copied {
@@ -25,30 +24,22 @@ pub enum Recipe {
         /// group of [`ACK_DIRECT_MEMBERS`], [`ACK_FAN_IN_MOST`] in a larger one.
         fan_in: u32,
     },
-    /// [`Structure::circuit`].
     Circuit(CircuitVariant),
-    /// [`Structure::tree`].
     Tree(Arc<RootedTree>, TreeVariant),
-    /// [`Structure::k_binomial`].
     KBinomial {
         /// Most children of a host.
         k: u32,
     },
-    /// [`Structure::postal`].
     Postal {
         /// Send times until a message has been received.
         lambda: u32,
     },
-    /// [`Structure::u_torus`].
     UTorus,
-    /// [`Structure::s_torus`].
     STorus,
-    /// [`Structure::md_torus`].
     MdTorus {
         /// How many members each ring has, in their order.
         rings: Vec<usize>,
     },
-    /// [`Structure::mu_torus`].
     MuTorus {
         /// Members of a chain.
         r: u32,

@@ -22,10 +22,8 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// Names of both.
     pub const NAMES: &'static [&'static str] = &["fpfs", "fcfs"];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Discipline::Fpfs => "fpfs",
@@ -97,9 +95,7 @@ pub struct Edge {
     /// When, counted from 1, if every send takes one step and hosts forward as soon as
     /// they have received. Saturates.
     pub step: u32,
-    /// Host that sends.
     pub from: HostId,
-    /// Host that receives.
     pub to: HostId,
     /// Class of the buffer it needs at the receiver.
     pub class: BufferClass,

@@ -50,13 +50,9 @@ impl Constants {
 
 /// t_process of TORUS Table 1: what a host takes to find whom to send to, ns.
 pub const PROCESS_SEPARATE_NS: f64 = 7_000.0;
-/// For M_d-torus.
 pub const PROCESS_MD_NS: f64 = 206_000.0;
-/// For M_u-torus.
 pub const PROCESS_MU_NS: f64 = 201_000.0;
-/// For U-torus.
 pub const PROCESS_U_NS: f64 = 629_000.0;
-/// For S-torus.
 pub const PROCESS_S_NS: f64 = 265_000.0;
 
 /// What a message passes on the way from the source to one member, through all unicasts.

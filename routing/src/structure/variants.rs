@@ -25,10 +25,8 @@ pub enum TreeVariant {
 }
 
 impl CircuitVariant {
-    /// Names of all of them.
     pub const NAMES: &'static [&'static str] = &["omit-last", "return", "ordered"];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         CircuitVariant::NAMES[self as usize]
     }
@@ -46,10 +44,8 @@ impl CircuitVariant {
 }
 
 impl TreeVariant {
-    /// Names of all of them.
     pub const NAMES: &'static [&'static str] = &["unordered", "ordered"];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         TreeVariant::NAMES[self as usize]
     }

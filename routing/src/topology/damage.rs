@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use super::{Link, Parts, Topology, TopologyError};
 use wormcast_wire::{HostId, PortId, SwitchId};
 
-/// What has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Links, each named by either of its ends.
     pub links: BTreeSet<(SwitchId, PortId)>,
     /// Switches; their links and hosts go with them.
     pub switches: BTreeSet<SwitchId>,
-    /// Hosts.
     pub hosts: BTreeSet<HostId>,
 }
 
@@ -67,7 +65,6 @@ impl Topology {
         })
     }
 
-    /// What to say of a port of a switch that no link is on.
     fn no_link_at(&self, switch: SwitchId, port: PortId) -> Result<TopologyError, TopologyError> {
         self.switch_index(switch)?;
         let ends = self.links().iter();

@@ -8,7 +8,6 @@ use wormcast_wire::{HostId, PortId, SwitchId};
 /// Who uses a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The host with this id.
     Host(HostId),
     /// The link at this place in the list of links, from 0.
     Link(usize),
@@ -26,14 +25,12 @@ impl fmt::Display for End {
 /// Why a topology is refused. Messages name the value, the bound and the choices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// Not JSON at all.
     #[error("topology is not JSON: line {line}, column {column}: {reason}")]
     Malformed {
         /// Where, counted from 1.
         line: usize,
         /// Where, counted from 1.
         column: usize,
-        /// What the parser says.
         reason: String,
     },
     /// A field that has to be there is not.
@@ -41,7 +38,6 @@ pub enum TopologyError {
     MissingField {
         /// Where, as in `links[3]`.
         at: String,
-        /// Its name.
         field: &'static str,
     },
     /// A field of another type than it should be.
@@ -49,21 +45,15 @@ pub enum TopologyError {
     WrongType {
         /// Where, as in `links[3].a_port`.
         at: String,
-        /// What is there.
         found: String,
-        /// What should be.
         expected: &'static str,
     },
     /// A number outside its bounds.
     #[error("{what}: {value} is outside {least} to {most}")]
     OutsideBounds {
-        /// What the number is.
         what: String,
-        /// The number.
         value: i128,
-        /// Smallest allowed.
         least: i128,
-        /// Largest allowed.
         most: i128,
     },
     /// There has to be one at least.
@@ -71,62 +61,38 @@ pub enum TopologyError {
     NoSwitches,
     /// More than [`SWITCHES_MAX`].
     #[error("topology has {count} switches; at most {SWITCHES_MAX} are supported")]
-    TooManySwitches {
-        /// How many there are.
-        count: usize,
-    },
+    TooManySwitches { count: usize },
     /// Two switches with one id.
     #[error("switch id {switch} is given twice")]
-    DuplicateSwitch {
-        /// The id.
-        switch: SwitchId,
-    },
+    DuplicateSwitch { switch: SwitchId },
     /// Two hosts with one id.
     #[error("host id {host} is given twice")]
-    DuplicateHost {
-        /// The id.
-        host: HostId,
-    },
+    DuplicateHost { host: HostId },
     /// A switch that is not in the topology.
     #[error("{at}: there is no switch {switch}; switches are {}", list(.choices))]
     UnknownSwitch {
-        /// Its id.
         switch: u64,
-        /// Who names it.
         at: String,
-        /// The switches there are.
         choices: Vec<SwitchId>,
     },
     /// A host that is not in the topology.
     #[error("there is no host {host}; hosts are {}", list(.choices))]
-    UnknownHost {
-        /// Its id.
-        host: u64,
-        /// The hosts there are.
-        choices: Vec<HostId>,
-    },
+    UnknownHost { host: u64, choices: Vec<HostId> },
     /// A port that the switch does not have.
     #[error("{at}: port {port} is outside switch {switch}, which has {ports} ports, 0 to {}", .ports - 1)]
     PortOutsideSwitch {
-        /// The switch.
         switch: SwitchId,
-        /// The port.
         port: PortId,
         /// How many ports it has.
         ports: u16,
-        /// Who names it.
         at: End,
     },
     /// Two ends on one port.
     #[error("port {port} of switch {switch} is used twice, by {first} and by {second}")]
     PortUsedTwice {
-        /// The switch.
         switch: SwitchId,
-        /// The port.
         port: PortId,
-        /// Who has it.
         first: End,
-        /// Who wants it too.
         second: End,
     },
     /// Both ends of a link on one switch.
@@ -134,7 +100,6 @@ pub enum TopologyError {
     LinkToItself {
         /// Place in the list of links.
         link: usize,
-        /// The switch.
         switch: SwitchId,
     },
     /// A link between two switches that are not linked that way.
@@ -142,17 +107,13 @@ pub enum TopologyError {
     UnknownLink {
         /// What was asked for, `switch:port`.
         link: String,
-        /// What the choices are.
         among: String,
-        /// The links there are.
         choices: Vec<String>,
     },
     /// Some switches cannot be reached.
     #[error("topology is not connected: switch {from} cannot reach switches {}", list(.unreachable))]
     NotConnected {
-        /// From this one.
         from: SwitchId,
-        /// These.
         unreachable: Vec<SwitchId>,
     },
     /// The grid has fewer cells than there are switches.
@@ -164,13 +125,11 @@ pub enum TopologyError {
     GridMismatch {
         /// Switches along each dimension.
         radix: Vec<u16>,
-        /// Largest switch id.
         largest: usize,
     },
     /// A parameter of a generator that makes no topology.
     #[error("{kind}: {reason}")]
     Parameter {
-        /// Kind of topology.
         kind: String,
         /// Which parameter, what it is, what it may be.
         reason: String,

@@ -30,7 +30,6 @@ impl Topology {
         self.to_json_with(|_| None, |_| None, None)
     }
 
-    /// As [`Topology::to_json`], with names of switches and hosts and the kind.
     pub fn to_json_with<'n>(
         &self,
         switch_name: impl Fn(SwitchId) -> Option<&'n str>,

@@ -22,7 +22,6 @@ pub const SWITCHES_MAX: usize = 16_384;
 /// A switch and how many ports it has (1 to 254).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Its id.
     pub id: SwitchId,
     /// How many ports it has; they are numbered from 0.
     pub ports: u16,
@@ -31,7 +30,6 @@ pub struct Switch {
 /// A host and where it hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its id.
     pub id: HostId,
     /// The switch it hangs on.
     pub switch: SwitchId,
@@ -44,13 +42,9 @@ pub struct Host {
 /// A full-duplex link between two switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// One end.
     pub a: SwitchId,
-    /// Port of `a`.
     pub a_port: PortId,
-    /// The other end.
     pub b: SwitchId,
-    /// Port of `b`.
     pub b_port: PortId,
 }
 
@@ -83,7 +77,6 @@ impl Grid {
 /// What hangs on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// A host.
     Host(HostId),
     /// Another switch, at that port of it.
     Switch(SwitchId, PortId),
@@ -161,7 +154,6 @@ impl Topology {
         Ok(Topology::index(parts, ports))
     }
 
-    /// A topology without anything.
     pub fn empty() -> Topology {
         Topology::index(Parts::default(), Vec::new())
     }

@@ -14,7 +14,6 @@ pub struct NextHops {
 pub enum Phase {
     /// It has gone up only.
     Up,
-    /// It has gone down.
     Down,
 }
 
@@ -22,7 +21,6 @@ pub enum Phase {
 pub const NO_SLOT: u8 = u8::MAX;
 
 impl NextHops {
-    /// No next hop anywhere.
     pub fn new(switches: usize) -> NextHops {
         NextHops {
             switches,

@@ -110,7 +110,6 @@ impl Oracle {
     }
 }
 
-/// What holds for every answer.
 pub fn check_answer(topology: &Topology, oracle: &Oracle, minimum: u32, all: &[Alternative]) {
     let parts: u32 = all.iter().map(|one| one.share.parts()).sum();
     assert_eq!(parts, Share::WHOLE.parts());

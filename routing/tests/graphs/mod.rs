@@ -68,7 +68,6 @@ pub fn wire(switches: u16, hosts: u16, links: &[(u16, u16)]) -> Parts {
     parts
 }
 
-/// Neighbours of every switch.
 pub fn neighbours(topology: &Topology) -> BTreeMap<SwitchId, BTreeSet<SwitchId>> {
     let mut all: BTreeMap<_, BTreeSet<_>> = topology
         .switches()

@@ -9,7 +9,6 @@ use wormcast_wire::{HostId, PortId, SWITCHES_CROSSED_MAX, SwitchId};
 /// A copy that reached a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Delivery {
-    /// The host.
     pub host: HostId,
     /// Switches the copy has crossed.
     pub hops: usize,
@@ -20,9 +19,7 @@ pub struct Delivery {
 /// A copy that a switch dropped, or that left by a port with nothing on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The switch.
     pub switch: SwitchId,
-    /// Why.
     pub reason: LossReason,
 }
 
@@ -55,9 +52,7 @@ impl fmt::Display for LossReason {
 /// All copies of one worm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeWalk {
-    /// Copies that reached hosts.
     pub deliveries: Vec<Delivery>,
-    /// Copies that were lost.
     pub losses: Vec<Loss>,
     /// Ports that copies left by, one entry a copy.
     pub channels: Vec<(SwitchId, PortId)>,

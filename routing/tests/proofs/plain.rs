@@ -52,7 +52,6 @@ impl Plain {
         plain
     }
 
-    /// Levels from a root.
     pub fn levels(&self, root: SwitchId) -> Vec<u32> {
         self.lengths_from(usize::from(root.0))
     }

@@ -7,7 +7,7 @@ pub mod notifications;
 pub mod thrift;
 
 /// Messages and services generated from BMv2's protocol file.
-#[allow(missing_docs, rustdoc::all, clippy::all)]
+#[allow(rustdoc::all, clippy::all)]
 pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/p4.bm.rs"));
 }

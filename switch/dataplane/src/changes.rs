@@ -12,7 +12,6 @@ use wormcast_switch_ports::Pace;
 /// A port as its switch sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
-    /// Number.
     pub number: PortId,
     /// Name of the interface, of the captures, or of the port itself on a link in memory.
     pub interface: String,
@@ -23,9 +22,7 @@ pub struct PortStatus {
 /// Egress queues that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queues {
-    /// One port, or all there are.
     pub port: Option<PortId>,
-    /// One priority, or all.
     pub priority: Option<u8>,
 }
 

@@ -10,7 +10,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts at zero now.
     pub fn start() -> Self {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)

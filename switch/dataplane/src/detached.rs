@@ -24,11 +24,9 @@ use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
 /// One switch that works when it is told to.
 pub struct DetachedSwitch {
-    /// Its state.
     pub switch: Switch,
     /// The far ends of its links, in the order in which the ports were given.
     pub links: Vec<FarEnd>,
-    /// What it has for a controller.
     pub for_controller: mpsc::Receiver<ToController>,
 }
 

@@ -19,9 +19,7 @@ pub struct StormReport {
     pub found_us: u64,
     /// When it was over, µs since the start.
     pub recovered_us: Option<u64>,
-    /// Port that was paused.
     pub port: u16,
-    /// Priority that was paused.
     pub priority: u8,
     /// Packets that waited.
     pub waiting: usize,
@@ -34,15 +32,11 @@ pub struct StormReport {
 /// What a lossless priority of a port is like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueReport {
-    /// Port.
     pub port: u16,
-    /// Priority.
     pub priority: u8,
     /// Bytes held of frames that came in by it.
     pub held_bytes: u64,
-    /// Most bytes ever held.
     pub held_bytes_max: u64,
-    /// Bytes it may hold.
     pub limit_bytes: u64,
     /// Its neighbour is stopped.
     pub stopped: bool,
@@ -57,9 +51,7 @@ pub struct QueueReport {
 /// Pause frames of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PauseReport {
-    /// Port.
     pub port: u16,
-    /// What there was of them.
     #[serde(flatten)]
     pub counts: FlowCounts,
 }
@@ -71,7 +63,6 @@ pub struct LosslessSnapshot {
     pub buffer_bytes: u64,
     /// Bytes of frames held now.
     pub held_bytes: u64,
-    /// Most bytes ever held.
     pub held_bytes_max: u64,
     /// Most copies of frames there ever were at a time.
     pub copies_max: u64,

@@ -20,9 +20,7 @@ pub(super) struct Input {
     pub(super) thread: usize,
 }
 
-/// What frames come from.
 pub(super) enum Source {
-    /// A network interface.
     Interface {
         /// Its number in the kernel when it was opened.
         index: u32,
@@ -32,12 +30,7 @@ pub(super) enum Source {
     /// A port of a switch in this process.
     Link(LinkInput),
     /// A capture, whose frames are handed over one by one.
-    Replayed {
-        /// Frames so far.
-        frames: u64,
-        /// Their bytes.
-        bytes: u64,
-    },
+    Replayed { frames: u64, bytes: u64 },
     /// Nothing: the port was removed.
     Nothing,
 }

@@ -16,13 +16,11 @@ pub struct InterfaceReport {
     pub status: PortStatus,
     /// Its interface is set up, whether it has a carrier or not.
     pub enabled: bool,
-    /// Its interface is there.
     pub present: bool,
     /// Largest payload of a frame of its interface, bytes.
     pub mtu: Option<usize>,
     /// When it last went up or down, or was added: microseconds since the start of 1970.
     pub changed_unix_us: u64,
-    /// Its counts.
     pub counts: PortSnapshot,
 }
 

@@ -16,7 +16,6 @@ use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
 /// The layout of a whole data plane.
 pub(super) struct Layout {
-    /// Where each switch runs.
     pub(super) places: Vec<Place>,
     /// Of each worker.
     pub(super) mailboxes: Vec<Arc<Mailbox>>,
@@ -35,7 +34,6 @@ pub(super) struct Layout {
 /// Where a switch runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its worker.
     pub(super) worker: usize,
     /// Its position there.
     pub(super) switch: usize,
@@ -44,10 +42,15 @@ pub(super) struct Place {
 /// What an event in the mailbox of a worker means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// An input of a switch has frames.
-    Frames { switch: usize, input: usize },
+    Frames {
+        switch: usize,
+        input: usize,
+    },
     /// The link of a port has room again.
-    Room { switch: usize, port: usize },
+    Room {
+        switch: usize,
+        port: usize,
+    },
 }
 
 struct Peer {
@@ -57,13 +60,10 @@ struct Peer {
 
 /// What a port at the end of a link gets.
 pub(super) struct LinkPort {
-    /// Number of the port.
     pub(super) port: PortId,
     /// Name of the port at the other end.
     pub(super) peer: String,
-    /// Its sending half.
     pub(super) output: LinkOutput,
-    /// Its receiving half.
     pub(super) input: LinkInput,
 }
 

@@ -110,7 +110,6 @@ fn open() -> io::Result<AsyncFd<LinkEvents>> {
     Ok(unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) }?)
 }
 
-/// What happens next.
 async fn next(events: &AsyncFd<LinkEvents>) -> io::Result<ChangedLinks> {
     let mut ready = events.readable().await?;
     let changed = events.get_ref().take();

@@ -57,7 +57,6 @@ impl Mailbox {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Takes all events.
     pub(super) fn take(&self, mut event: impl FnMut(usize)) {
         for (index, word) in self.events.iter().enumerate() {
             if word.load(Ordering::Relaxed) == 0 {

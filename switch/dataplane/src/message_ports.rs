@@ -18,9 +18,7 @@ pub enum PortChange {
     /// It is down: backups take its place. What the program sends to it all the same leaves,
     /// as in BMv2.
     Down,
-    /// It is up again.
     Up,
-    /// It is gone.
     Remove,
 }
 

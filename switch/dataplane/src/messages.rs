@@ -15,9 +15,7 @@ pub const SENT_FRAMES_MAX: usize = 4_096;
 pub struct SentFrame {
     /// The mark of the frame that led to it; 0: of none.
     pub mark: u64,
-    /// The port.
     pub port: PortId,
-    /// Its bytes.
     pub frame: Vec<u8>,
 }
 

@@ -10,6 +10,5 @@ pub trait Observer: Send + Sync {
         let _ = digest;
     }
 
-    /// Adds its counts.
     fn complete(&self, snapshot: &mut Snapshot);
 }

@@ -23,7 +23,6 @@ const RETRY_US: u64 = 50;
 
 /// Where frames go that leave by a port.
 pub(super) enum Link {
-    /// A network interface.
     Interface(TransmitQueue),
     /// A port of a switch in this process.
     Memory(LinkOutput),
@@ -296,7 +295,6 @@ impl Port {
         !self.renewal_due
     }
 
-    /// The interface has gone.
     pub(super) fn lose_link(&mut self) {
         self.keep_counts();
         self.link = Link::Missing;

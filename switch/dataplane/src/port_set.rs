@@ -20,7 +20,6 @@ impl PortSet {
         self.words[number / 64] |= 1 << (number % 64);
     }
 
-    /// Takes a number out.
     #[inline]
     pub(super) fn remove(&mut self, number: usize) {
         self.words[number / 64] &= !(1 << (number % 64));

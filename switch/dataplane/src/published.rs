@@ -14,7 +14,6 @@ pub struct PublishedCounts {
     /// Connections closed because there were too many, or because they were none of a
     /// subscriber.
     pub refused: u64,
-    /// Subscribers there are.
     pub subscribers: u64,
 }
 
@@ -35,14 +34,12 @@ pub struct NotificationCounts {
     /// Messages, of all switches with the same socket.
     #[serde(flatten)]
     pub published: PublishedCounts,
-    /// Samples that were learned.
     pub learned: LearnCounts,
 }
 
 /// What became of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EventLogCounts {
-    /// Messages.
     #[serde(flatten)]
     pub published: PublishedCounts,
     /// Records of packets, each a half of the pipeline, that were not published because

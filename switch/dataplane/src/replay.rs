@@ -33,7 +33,6 @@ struct Track {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub struct ReplayError {
-    /// The capture.
     pub path: PathBuf,
     /// What is wrong with it.
     pub error: PcapError,

@@ -33,7 +33,6 @@ pub struct DataplaneSettings {
 }
 
 impl DataplaneSettings {
-    /// A single switch.
     pub fn single(switch: SwitchSettings, seed: u64) -> Self {
         Self {
             switches: vec![switch],
@@ -57,7 +56,6 @@ impl DataplaneSettings {
         (0..groups).map(share).collect()
     }
 
-    /// Finds what cannot be.
     pub(super) fn check(&self) -> Result<(), String> {
         let count = self.switches.len();
         if !(1..=SWITCHES_MAX).contains(&count) {
@@ -102,7 +100,6 @@ impl DataplaneSettings {
     }
 }
 
-/// One switch.
 #[derive(Clone, Debug)]
 pub struct SwitchSettings {
     /// Device id, as controllers name it.
@@ -125,7 +122,6 @@ pub struct SwitchSettings {
     pub receive: ReceiveMode,
     /// Rate of every port without one of its own among the impairments.
     pub port_rate: Option<BitRate>,
-    /// Impairments.
     pub impairments: ImpairmentTable,
     /// Directory for captures, if they are wanted.
     pub capture_directory: Option<PathBuf>,
@@ -180,7 +176,6 @@ impl SwitchSettings {
 pub struct PortSettings {
     /// Number in the P4 program.
     pub number: PortId,
-    /// What is attached to it.
     pub attachment: Attachment,
 }
 
@@ -229,7 +224,6 @@ pub struct LinkSettings {
 pub struct LinkEnd {
     /// Position of the switch in [`DataplaneSettings::switches`].
     pub switch: usize,
-    /// Port of that switch.
     pub port: PortId,
 }
 

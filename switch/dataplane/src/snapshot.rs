@@ -39,7 +39,6 @@ pub struct Snapshot {
     /// Notifications, if they are published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notifications: Option<NotificationCounts>,
-    /// The event log, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_log: Option<EventLogCounts>,
     /// Frames a controller sent into the pipeline.
@@ -71,18 +70,13 @@ pub struct Snapshot {
 pub struct PortDrops {
     /// Ingress port; `None` stands for all from [`PORTS_COUNTED`] on.
     pub port: Option<u16>,
-    /// Name of the cause.
     pub cause: &'static str,
-    /// Packets.
     pub packets: u64,
 }
 
-/// Counts of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableSnapshot {
-    /// Its name.
     pub table: String,
-    /// Entries there are.
     pub entries: usize,
     /// Entries the program asks room for.
     pub size: usize,
@@ -97,7 +91,6 @@ pub struct TableSnapshot {
 pub struct QueueSnapshot {
     /// Priority, from 0 up.
     pub queue: usize,
-    /// Packets taken in.
     pub enqueued: u64,
     /// Packets that left for egress.
     pub dequeued: u64,
@@ -107,11 +100,9 @@ pub struct QueueSnapshot {
     pub depth: usize,
     /// Most packets there have been in it.
     pub depth_max: usize,
-    /// Bytes in it now.
     pub bytes: u64,
 }
 
-/// Counts of one port.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PortSnapshot {
     /// Number; `None` stands for all ports that were not given on the command line.
@@ -120,17 +111,13 @@ pub struct PortSnapshot {
     pub interface: String,
     /// Thread that receives its frames, of those that share the switch; 0 is the first.
     pub thread: usize,
-    /// Frames received.
     pub received_frames: u64,
-    /// Bytes received.
     pub received_bytes: u64,
     /// Frames that found the receive ring full.
     pub receive_ring_full: u64,
     /// Frames too long for the receive ring.
     pub receive_too_long: u64,
-    /// Frames sent.
     pub sent_frames: u64,
-    /// Bytes sent.
     pub sent_bytes: u64,
     /// Frames longer than the MTU, shorter than a header of the link layer, or empty.
     pub send_bad_length: u64,
@@ -150,13 +137,10 @@ pub struct PortSnapshot {
     pub queues: Vec<QueueSnapshot>,
     /// Frames that were given a mark of congestion.
     pub ecn_marked: u64,
-    /// Frames lost on purpose.
     pub impaired_lost: u64,
     /// Frames sent twice on purpose.
     pub impaired_duplicated: u64,
-    /// Frames corrupted on purpose.
     pub impaired_corrupted: u64,
-    /// Frames reordered on purpose.
     pub impaired_reordered: u64,
     /// Frames dropped because too many were held back.
     pub impaired_overflowed: u64,
@@ -174,7 +158,6 @@ pub struct Counts {
 }
 
 impl Switch {
-    /// Counts at this moment.
     pub fn snapshot(&mut self) -> Snapshot {
         self.counts().into()
     }

@@ -27,7 +27,6 @@ use wormcast_switch_flow::cycle::FabricPort;
 /// What each switch has for its controllers, by device id.
 pub type FromDataplane = Vec<(u64, mpsc::Receiver<ToController>)>;
 
-/// A running data plane.
 pub struct Dataplane {
     handles: BTreeMap<u64, DataplaneHandle>,
     workers: Vec<(Arc<Mailbox>, thread::JoinHandle<()>)>,

@@ -7,7 +7,6 @@ use wormcast_switch_ports::InterfaceError;
 /// A data plane that cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Settings that cannot be.
     #[error("{0}")]
     Settings(String),
     /// An interface that cannot be used.
@@ -18,7 +17,6 @@ pub enum StartError {
     System {
         /// What was asked of it.
         step: &'static str,
-        /// What it said.
         error: io::Error,
     },
 }

@@ -62,7 +62,6 @@ pub struct Switch {
 /// What a turn has done, and what is left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
-    /// Frames that came in.
     pub(super) received: usize,
     /// Packets that passed egress.
     pub(super) sent: usize,

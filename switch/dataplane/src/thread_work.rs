@@ -9,7 +9,6 @@ use wormcast_switch_ports::readiness::{Interest, Woken};
 use wormcast_switch_ports::transmit::Departure;
 use wormcast_switch_ports::{ReadableSet, wait};
 
-/// What one thread of a worker has to do.
 #[derive(Debug)]
 pub(super) struct ThreadWork {
     /// 0 for the one that looks after everything that is not the frames of interfaces.

@@ -22,14 +22,12 @@ pub const TO_CONTROLLER_MAX: usize = 4_096;
 pub enum ToController {
     /// A frame that left by the CPU port, its `packet_in` header in front.
     PacketIn(Vec<u8>),
-    /// A digest.
     Digest(DigestMessage),
 }
 
 /// A program that was put in the place of the one before.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// Which one.
     pub program: Arc<LoadedProgram>,
     /// How many were installed before it, whether it was among them or not.
     pub number: u64,
@@ -48,7 +46,6 @@ impl Eq for Installed {}
 pub struct DigestMessage {
     /// The program that sent it.
     pub installed: Installed,
-    /// Which digest.
     pub digest: DigestId,
     /// Its fields, in order.
     pub fields: Vec<Bits>,
@@ -122,7 +119,6 @@ impl TrafficManager {
         }
     }
 
-    /// Position of the port of a number.
     #[inline]
     pub(super) fn position(&self, number: PortId) -> usize {
         match self.positions.get(usize::from(number.0)) {

@@ -126,7 +126,6 @@ impl VirtualFabric {
         })
     }
 
-    /// Now, µs.
     pub fn now_us(&self) -> u64 {
         self.now_us
     }

@@ -66,9 +66,7 @@ struct Watched {
 
 /// What a thread has done in one round.
 pub(super) struct Round {
-    /// Time of its turns.
     pub(super) now_us: u64,
-    /// Frames they had.
     pub(super) frames: usize,
     /// There is nothing more to do.
     pub(super) is_idle: bool,

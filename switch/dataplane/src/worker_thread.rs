@@ -18,7 +18,6 @@ use wormcast_switch_ports::ReadableSet;
 /// takes the switch from the others again.
 const PAUSES_A_LOOK: usize = 32;
 
-/// One thread of a worker.
 pub(super) struct WorkerThread {
     worker: Arc<Mutex<Worker>>,
     work: ThreadWork,

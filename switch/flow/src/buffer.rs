@@ -59,12 +59,10 @@ impl IngressBuffer {
         self.thresholds.as_ref()
     }
 
-    /// Bytes held now.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes
     }
 
-    /// Most bytes ever held.
     pub fn held_bytes_max(&self) -> u64 {
         self.held_bytes_max
     }
@@ -107,7 +105,6 @@ impl IngressBuffer {
     }
 }
 
-/// The whole buffer.
 #[derive(Clone, Debug)]
 pub struct SharedBuffer {
     ports: Vec<[IngressBuffer; PRIORITIES]>,
@@ -213,7 +210,6 @@ impl SharedBuffer {
         self.holds[hold.0 as usize].origin
     }
 
-    /// What a port and priority hold.
     pub fn ingress(&self, port: usize, priority: u8) -> &IngressBuffer {
         &self.ports[port][usize::from(priority)]
     }
@@ -223,7 +219,6 @@ impl SharedBuffer {
         self.held_bytes
     }
 
-    /// Most bytes ever held.
     pub fn held_bytes_max(&self) -> u64 {
         self.held_bytes_max
     }

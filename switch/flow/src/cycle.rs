@@ -13,16 +13,13 @@ use std::fmt;
 pub struct FabricPort {
     /// Device id of the switch.
     pub switch: u64,
-    /// Number of the port.
     pub port: u16,
 }
 
 /// A queue, or a buffer, of one priority at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FabricQueue {
-    /// Where it is.
     pub at: FabricPort,
-    /// Its priority.
     pub priority: u8,
 }
 
@@ -42,16 +39,13 @@ pub struct WaitingFrame {
     pub ingress_priority: u8,
     /// Which frame of its switch it is: its copies are one frame.
     pub frame: u32,
-    /// Its bytes.
     pub bytes: u64,
 }
 
 /// A queue that is paused while frames wait in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausedQueue {
-    /// Port it belongs to.
     pub port: u16,
-    /// Its priority.
     pub priority: u8,
     /// Since when, µs of the switch's clock.
     pub since_us: u64,
@@ -62,11 +56,8 @@ pub struct PausedQueue {
 /// An ingress buffer that has stopped its neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppedIngress {
-    /// Port it belongs to.
     pub port: u16,
-    /// Its priority.
     pub priority: u8,
-    /// Bytes it holds.
     pub held_bytes: u64,
     /// Bytes at which it lets the neighbour go on.
     pub xon_bytes: u64,

@@ -31,19 +31,14 @@ pub enum Arrival {
 /// What a watchdog has found at a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEvent {
-    /// Position of the port.
     pub position: usize,
-    /// Number of the port.
     pub port: u16,
-    /// Priority of the queue.
     pub priority: u8,
-    /// What was found.
     pub finding: Finding,
     /// What is done about a storm.
     pub action: WatchdogAction,
 }
 
-/// Counts of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowCounts {
     /// Frames of the neighbour that paused something.
@@ -60,7 +55,6 @@ pub struct FlowCounts {
     pub headroom_full: u64,
     /// Lossy frames that found no room.
     pub lossy_full: u64,
-    /// Storms found.
     pub storms: u64,
     /// Frames dropped because of a storm.
     pub storm_drops: u64,
@@ -153,7 +147,6 @@ impl FlowControl {
         }
     }
 
-    /// Priorities that lose nothing.
     pub fn lossless(&self) -> PrioritySet {
         self.lossless
     }
@@ -445,7 +438,6 @@ impl FlowControl {
         self.buffer_bytes
     }
 
-    /// The buffer.
     pub fn buffer(&self) -> &SharedBuffer {
         &self.buffer
     }
@@ -463,7 +455,6 @@ impl FlowControl {
         self.ports[position].sender.stopped()
     }
 
-    /// Counts of a port.
     pub fn counts(&self, position: usize) -> FlowCounts {
         let port = &self.ports[position];
         let mut counts = FlowCounts {

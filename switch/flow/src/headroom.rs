@@ -86,7 +86,6 @@ pub struct LosslessSettings {
     pub thresholds: GivenThresholds,
     /// The whole buffer; `None`: what the lossless priorities need and room for lossy ones.
     pub buffer_bytes: Option<u64>,
-    /// How neighbours are stopped.
     pub pause: PauseMode,
     /// Pause time in quanta, 1–65535.
     pub quanta: u16,
@@ -134,10 +133,8 @@ impl Thresholds {
     }
 }
 
-/// One port of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPlan {
-    /// Its link.
     pub link: LinkSettings,
     /// Of each of its lossless priorities.
     pub thresholds: Thresholds,
@@ -152,7 +149,6 @@ pub struct PortPlan {
 pub struct BufferPlan {
     /// Ports, by number.
     pub ports: BTreeMap<u16, PortPlan>,
-    /// The whole buffer, bytes.
     pub buffer_bytes: u64,
     /// Of it, what is kept for lossless priorities.
     pub lossless_bytes: u64,
@@ -160,7 +156,6 @@ pub struct BufferPlan {
     pub lossy_bytes: u64,
 }
 
-/// Settings that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// XON, XOFF and a frame are not in order.
@@ -169,9 +164,7 @@ pub enum PlanError {
          one frame ({frame} bytes)"
     )]
     Thresholds {
-        /// XON.
         xon: u64,
-        /// XOFF.
         xoff: u64,
         /// Longest frame.
         frame: u64,
@@ -185,9 +178,7 @@ pub enum PlanError {
         (pause_us / 4).saturating_sub(*delay_us)
     )]
     Response {
-        /// Port.
         port: u16,
-        /// Response time, µs.
         response_us: u64,
         /// Delay of the link, µs.
         delay_us: u64,
@@ -202,15 +193,12 @@ pub enum PlanError {
         xoff_bytes + headroom_bytes + LOSSY_BYTES_MIN
     )]
     Buffer {
-        /// Ports.
         ports: usize,
         /// Lossless priorities.
         priorities: usize,
         /// XOFF thresholds of all.
         xoff_bytes: u64,
-        /// Headrooms of all.
         headroom_bytes: u64,
-        /// The whole buffer.
         buffer_bytes: u64,
     },
 }
@@ -239,7 +227,6 @@ pub fn headroom_bytes(
 }
 
 impl LosslessSettings {
-    /// Settings of a port's link.
     pub fn link_of(&self, port: u16) -> LinkSettings {
         self.links.get(&port).copied().unwrap_or(self.link)
     }

@@ -172,7 +172,6 @@ impl PauseSender {
         self.told = PrioritySet::NONE;
     }
 
-    /// Priorities that are stopped.
     pub fn stopped(&self) -> PrioritySet {
         self.stopped
     }
@@ -224,7 +223,6 @@ impl PauseSender {
         Some(frame)
     }
 
-    /// Frames sent.
     pub fn frames(&self) -> u64 {
         self.frames
     }

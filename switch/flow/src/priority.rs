@@ -10,9 +10,7 @@ pub const PRIORITIES: usize = 8;
 pub struct PrioritySet(pub u8);
 
 impl PrioritySet {
-    /// No priority.
     pub const NONE: Self = Self(0);
-    /// Every priority.
     pub const ALL: Self = Self(0xff);
 
     /// The set of one priority, 0–7.
@@ -27,17 +25,14 @@ impl PrioritySet {
         self.0 >> (priority & 7) & 1 != 0
     }
 
-    /// Puts a priority in.
     pub fn insert(&mut self, priority: u8) {
         self.0 |= Self::of(priority).0;
     }
 
-    /// Takes a priority out.
     pub fn remove(&mut self, priority: u8) {
         self.0 &= !Self::of(priority).0;
     }
 
-    /// Holds no priority.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -54,7 +49,6 @@ impl PrioritySet {
         Self(self.0 | other.0)
     }
 
-    /// How many it holds.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }

@@ -60,7 +60,6 @@ pub struct Duration {
 impl Duration {
     const US_MAX: f64 = 3_600_000_000.0;
 
-    /// Length in microseconds.
     pub fn as_us(self) -> u64 {
         self.us
     }
@@ -96,7 +95,6 @@ pub struct BitRate {
 }
 
 impl BitRate {
-    /// Bits a second.
     pub fn bits_per_s(self) -> u64 {
         self.bits_per_s
     }

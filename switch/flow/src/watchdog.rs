@@ -27,12 +27,10 @@ impl fmt::Display for WatchdogAction {
     }
 }
 
-/// How a watchdog behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchdogSettings {
     /// A pause without a gap of this length, with frames waiting, is a storm; µs.
     pub detect_us: u64,
-    /// What is done then.
     pub action: WatchdogAction,
     /// The storm is over when there has been no pause for this long; µs.
     pub recover_us: u64,
@@ -90,7 +88,6 @@ impl FromStr for WatchdogSettings {
 pub enum Finding {
     /// A storm has begun to count as one.
     Storm,
-    /// It is over.
     Recovered,
 }
 
@@ -111,7 +108,6 @@ pub struct QueueState {
     pub paused_since_us: Option<u64>,
     /// When the last pause ended or will end.
     pub paused_until_us: u64,
-    /// Frames that wait.
     pub waiting: usize,
     /// Frames that have ever left it.
     pub taken: u64,
@@ -155,12 +151,10 @@ impl Watchdog {
         Some(Finding::Storm)
     }
 
-    /// A storm lasts.
     pub fn in_storm(&self) -> bool {
         self.storm
     }
 
-    /// Storms so far.
     pub fn storms(&self) -> u64 {
         self.storms
     }

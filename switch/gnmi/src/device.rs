@@ -11,14 +11,11 @@ use crate::reading::{Counters, Interface, Reading, State};
 use crate::refusal::Refusal;
 use wormcast_switch_dataplane::{DataplaneHandle, InterfaceReport, Stopped, list};
 
-/// A switch.
 #[derive(Clone, Debug)]
 pub struct Device {
     /// Device id, as P4Runtime has it.
     pub id: u64,
-    /// Its name, if it has one.
     pub name: Option<String>,
-    /// Its data plane.
     pub dataplane: DataplaneHandle,
 }
 

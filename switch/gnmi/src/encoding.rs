@@ -43,7 +43,6 @@ impl Encoding {
         }
     }
 
-    /// The value of a leaf.
     pub(crate) fn leaf(self, value: &Value) -> TypedValue {
         match (self, value) {
             (Self::Proto, Value::Text(text)) => typed(Typed::StringVal(text.clone())),

@@ -31,7 +31,7 @@ pub use limits::{
 pub use service::Gnmi;
 
 /// Messages and the service, generated from the published protocol files.
-#[allow(missing_docs, rustdoc::all, clippy::all)]
+#[allow(rustdoc::all, clippy::all)]
 pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 }

@@ -44,7 +44,6 @@ impl Style {
         }
     }
 
-    /// A notification with updates.
     pub(crate) fn notification(&self, unix_us: u64, update: Vec<Update>) -> Notification {
         Notification {
             timestamp: nanoseconds(unix_us),
@@ -54,12 +53,10 @@ impl Style {
         }
     }
 
-    /// A leaf of an interface as an update.
     pub(crate) fn leaf(&self, interface: &str, leaf: Leaf, value: &Value) -> Update {
         update(path_of(interface, leaf.below()), self.encoding.leaf(value))
     }
 
-    /// News as a notification.
     pub(crate) fn tell(&self, news: &News) -> Notification {
         let interface = &news.interface;
         let leaves = match &news.what {
@@ -90,7 +87,6 @@ pub(crate) fn update(path: Path, value: TypedValue) -> Update {
     }
 }
 
-/// The path of an interface, and of what is below it.
 pub(crate) fn path_of(interface: &str, below: &[&str]) -> Path {
     let mut path = path_above(LIST_AT);
     let mut entry = element(LIST);

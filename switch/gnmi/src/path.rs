@@ -14,7 +14,6 @@ const ONE: &str = "*";
 /// Stands for any number of elements. ONOS writes it for any value of a key too.
 const MANY: &str = "...";
 
-/// What a path selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     /// Name of the one interface; none: all.

@@ -20,7 +20,6 @@ pub(crate) struct Reading {
 pub(crate) struct Interface {
     /// Its number, as P4Runtime has it.
     pub(crate) port: u16,
-    /// It is set up.
     pub(crate) enabled: bool,
     pub(crate) state: State,
     /// Largest payload of a frame, bytes.
@@ -60,7 +59,6 @@ pub(crate) enum Value {
 }
 
 impl Interface {
-    /// The value of a leaf, if it has one.
     pub(crate) fn value(&self, name: &str, leaf: Leaf) -> Option<Value> {
         let text = |text: &str| Some(Value::Text(text.to_owned()));
         let count = |count: u64| Some(Value::Long(count));

@@ -13,7 +13,6 @@ use crate::wanted::Wanted;
 pub(crate) enum Trigger {
     /// Another value.
     Change,
-    /// Time.
     Sample {
         interval: Duration,
         /// Only what is other than in the sample before.
@@ -36,7 +35,6 @@ pub(crate) struct Schedule {
     wanted: Wanted,
     /// What they were when they were looked at last.
     before: Arc<Reading>,
-    /// The next sample.
     sample_at: Option<Duration>,
     heartbeat_at: Option<Duration>,
 }

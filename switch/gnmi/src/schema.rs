@@ -187,7 +187,6 @@ impl Leaf {
     }
 }
 
-/// A set of leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeafSet(u32);
 

@@ -31,7 +31,6 @@ pub struct Gnmi {
 }
 
 impl Gnmi {
-    /// Serves switches.
     pub fn new(targets: Targets) -> Self {
         Self {
             targets,

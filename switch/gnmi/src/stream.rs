@@ -25,7 +25,6 @@ type Sender = mpsc::Sender<Result<SubscribeResponse, Status>>;
 /// Why a stream ends before its client ends it.
 enum Ended {
     Refused(Refusal),
-    /// Nobody listens any more.
     ClientGone,
 }
 
@@ -104,7 +103,6 @@ impl<'s> Stream<'s> {
         })
     }
 
-    /// All there is, and that it was all.
     async fn tell_all(&self) -> Result<(), Ended> {
         let reading = self.device.look().await?;
         self.tell_all_of(&reading).await

@@ -21,14 +21,12 @@ use crate::schedule::{Schedule, Timing, Trigger};
 use crate::schema::{Kind, LeafSet, Model};
 use crate::wanted::Wanted;
 
-/// A whole subscription.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscription {
     pub(crate) mode: Mode,
     pub(crate) style: Style,
     /// The client does not want what there is now.
     pub(crate) updates_only: bool,
-    /// All of it.
     pub(crate) wanted: Wanted,
     timings: Vec<(Timing, Wanted)>,
 }

@@ -26,7 +26,6 @@ impl Wanted {
         }
     }
 
-    /// Leaves of one interface.
     pub(crate) fn of(&self, name: &str) -> LeafSet {
         let of_one = self.of_one.get(name).copied();
         self.of_all.or(of_one.unwrap_or_default())

@@ -108,7 +108,6 @@ impl Lower<'_, '_> {
         true
     }
 
-    /// A jump forward.
     fn leave_to(&mut self, labels: &mut Labels, target: u32) -> Block {
         let label = labels.get_mut(&target).expect("a label for every target");
         label.known = Some(match label.known.take() {

@@ -61,7 +61,6 @@ class StratumBmv2Switch(Switch):
         self.log: IO[bytes] | None = None
 
     def port_interfaces(self) -> dict[int, str]:
-        """Interfaces by port."""
         return {port: i.name for port, i in sorted(self.intfs.items()) if i.name != "lo"}
 
     def command(self) -> list[str]:
@@ -126,7 +125,6 @@ class StratumBmv2Switch(Switch):
         return True
 
     def halt(self) -> None:
-        """End the process."""
         if self.process is not None:
             stop_process(self.process)
             self.process = None

@@ -45,7 +45,6 @@ const PATIENCE: Patience = Patience {
 pub enum Address {
     /// Host or IP address, and port.
     Tcp(String),
-    /// A Unix socket.
     Unix(PathBuf),
 }
 
@@ -88,9 +87,7 @@ impl fmt::Display for Address {
 
 /// A server that listens but does not answer yet.
 pub enum Listener {
-    /// On a TCP port.
     Tcp(TcpListener),
-    /// On a Unix socket.
     Unix(UnixListener, SocketFile),
 }
 

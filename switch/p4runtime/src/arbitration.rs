@@ -35,7 +35,6 @@ pub struct Arbitration {
     of_stream: BTreeMap<StreamId, String>,
 }
 
-/// One role.
 #[derive(Debug, Default)]
 struct RoleState {
     controllers: BTreeMap<StreamId, Controller>,
@@ -111,7 +110,6 @@ impl Arbitration {
         })
     }
 
-    /// A stream has ended.
     pub fn disconnect(&mut self, stream: StreamId) -> Vec<Notification> {
         let Some(name) = self.of_stream.remove(&stream) else {
             return Vec::new();

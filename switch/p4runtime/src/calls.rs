@@ -14,9 +14,7 @@ use wormcast_switch_program::{ActionCall, Bits};
 /// Whether an action is wanted for an entry or for the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionUse {
-    /// For an entry.
     Entry,
-    /// For the default.
     Default,
 }
 

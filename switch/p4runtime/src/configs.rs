@@ -18,7 +18,6 @@ pub struct Checked {
     pub config: ForwardingPipelineConfig,
     /// Its P4Info, bound to its program.
     pub schema: Schema,
-    /// Its program.
     pub program: Arc<LoadedProgram>,
 }
 

@@ -26,11 +26,8 @@ pub enum CookieKey {
     Entry(TableId, Vec<FieldMatch>, i32),
     /// The default entry of a table.
     Default(TableId),
-    /// A multicast group.
     Group(u32),
-    /// A clone session.
     Session(u32),
-    /// A group of an action profile.
     ActionGroup(ActionProfileId, u32),
 }
 
@@ -81,7 +78,6 @@ impl Cookies {
         }
     }
 
-    /// What is attached.
     pub fn get(&self, key: &CookieKey) -> Cookie {
         self.cookies.get(key).cloned().unwrap_or_default()
     }

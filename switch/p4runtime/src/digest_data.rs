@@ -19,9 +19,7 @@ pub enum Shape {
     Enum(u32),
     /// One field of one bit.
     Bool,
-    /// Members one after another.
     Struct(Vec<Shape>),
-    /// Members one after another.
     Tuple(Vec<Shape>),
     /// Widths of fields one after another.
     Header(Vec<u32>),

@@ -58,7 +58,6 @@ pub struct Digests {
     counts: DigestCounts,
 }
 
-/// One digest.
 #[derive(Debug, Default)]
 struct Digest {
     config: Config,
@@ -128,7 +127,6 @@ fn microseconds(nanoseconds: i64) -> u64 {
 }
 
 impl Digests {
-    /// Writes a digest entry.
     pub fn write(
         &mut self,
         schema: &Schema,

@@ -235,7 +235,6 @@ pub fn can_say(field: &FieldSchema, of_program: &KeyMatch) -> bool {
     }
 }
 
-/// Bits that are 1.
 fn ones(mask: &Bits) -> u32 {
     mask.as_bytes().iter().map(|byte| byte.count_ones()).sum()
 }

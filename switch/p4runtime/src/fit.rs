@@ -8,19 +8,13 @@ use wormcast_switch_program::MatchKind;
 /// A kind of object that has an id in the P4Info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
-    /// A table.
     Table,
-    /// An indirect counter.
     Counter,
-    /// A register array.
     Register,
-    /// An indirect meter.
     Meter,
     /// An action profile, with a selector or without.
     Profile,
-    /// A parser value set.
     ValueSet,
-    /// A digest.
     Digest,
 }
 
@@ -62,7 +56,6 @@ pub fn absent<T>(object: Object, id: u32, name: &str) -> Bound<T> {
     Err(SchemaError::Absent(object, id, name.to_owned()))
 }
 
-/// Id and name.
 pub fn identity<'a>(preamble: Option<&'a Preamble>, what: &str) -> Bound<(u32, &'a str)> {
     match preamble {
         Some(preamble) if preamble.id != 0 => Ok((preamble.id, &preamble.name)),

@@ -104,7 +104,6 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// None yet.
     pub fn new(
         dataplane: DataplaneHandle,
         settings: PipelineConfig,
@@ -138,7 +137,6 @@ impl Forwarding {
             .or(self.running.as_ref())
     }
 
-    /// The one that runs.
     pub fn running(&self) -> Option<&Arc<Verified>> {
         self.running.as_ref()
     }

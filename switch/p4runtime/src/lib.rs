@@ -67,7 +67,7 @@ pub use tls::{TlsArguments, TlsError, TlsSettings};
 pub use translation::{TranslationArguments, TranslationError, TranslationTables};
 
 /// Messages and services generated from the P4Runtime protocol files.
-#[allow(missing_docs, rustdoc::all, clippy::all)]
+#[allow(rustdoc::all, clippy::all)]
 pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/p4runtime.rs"));
 }

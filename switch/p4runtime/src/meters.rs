@@ -70,7 +70,6 @@ pub fn parse_rates(
     Ok(Some(rates))
 }
 
-/// The config for rates.
 pub fn write_rates(rates: Option<MeterRates>) -> Option<MeterConfig> {
     let tell = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     rates.map(|rates| MeterConfig {

@@ -14,7 +14,6 @@ use super::types::Types;
 use wormcast_switch_pipeline::SizeSemantics;
 use wormcast_switch_program::Program;
 
-/// What a counter counts.
 pub fn counter_unit(spec: Option<&info::CounterSpec>) -> CounterUnit {
     let unit = spec.and_then(|spec| Unit::try_from(spec.unit).ok());
     CounterUnit {
@@ -50,7 +49,6 @@ fn same_size(what: &str, name: &str, size: i64, of_program: usize) -> Bound<()> 
     Ok(())
 }
 
-/// An indirect counter.
 pub fn bind_counter(
     counter: &info::Counter,
     types: &Types<'_>,
@@ -72,7 +70,6 @@ pub fn bind_counter(
     })
 }
 
-/// A register array.
 pub fn bind_register(
     register: &info::Register,
     types: &Types<'_>,
@@ -97,7 +94,6 @@ pub fn bind_register(
     })
 }
 
-/// An indirect meter.
 pub fn bind_meter(meter: &info::Meter, types: &Types<'_>, program: &Program) -> Bound<MeterSchema> {
     let (id, name) = identity(meter.preamble.as_ref(), "meter")?;
     let Some(of_program) = program.meter(name) else {
@@ -115,7 +111,6 @@ pub fn bind_meter(meter: &info::Meter, types: &Types<'_>, program: &Program) -> 
     })
 }
 
-/// An action profile.
 pub fn bind_profile(
     profile: &info::ActionProfile,
     tables: &BTreeMap<u32, TableSchema>,
@@ -156,7 +151,6 @@ pub fn bind_profile(
     })
 }
 
-/// A parser value set.
 pub fn bind_value_set(
     set: &info::ValueSet,
     types: &Types<'_>,

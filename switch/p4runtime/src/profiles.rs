@@ -38,7 +38,6 @@ fn check_id(what: &str, id: u32) -> Result<(), Rejection> {
     )))
 }
 
-/// Writes a member.
 pub fn write_member(
     target: &mut Target<'_>,
     kind: Kind,
@@ -65,7 +64,6 @@ pub fn write_member(
     Ok(())
 }
 
-/// Writes a group.
 pub fn write_group(
     target: &mut Target<'_>,
     kind: Kind,

@@ -11,7 +11,6 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Refusals so far. Pure: time is an argument.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    /// All of them.
     pub count: u64,
     since: Duration,
     lines: u32,

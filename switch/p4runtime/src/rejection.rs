@@ -23,7 +23,6 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// A rejection with any code.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -61,7 +61,6 @@ pub struct RequestCount {
     pub method: &'static str,
     /// Code as gRPC names it.
     pub code: &'static str,
-    /// Calls.
     pub requests: u64,
 }
 
@@ -98,7 +97,6 @@ pub struct RequestCountLayer {
 }
 
 impl RequestCountLayer {
-    /// Counts into `counts`.
     pub fn new(counts: RequestCounts) -> Self {
         Self { counts }
     }

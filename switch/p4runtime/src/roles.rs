@@ -57,7 +57,6 @@ pub enum Access {
     /// Everything: the default role, and roles without a config.
     #[default]
     Full,
-    /// What its config lists.
     Limited(Arc<Limits>),
 }
 

@@ -38,7 +38,6 @@ pub struct Schema {
     pub packet_out: Vec<PacketField>,
 }
 
-/// A table.
 #[derive(Debug)]
 pub struct TableSchema {
     /// Id in the P4Info.
@@ -51,9 +50,7 @@ pub struct TableSchema {
     pub fields: Vec<FieldSchema>,
     /// Actions by their id in the P4Info.
     pub actions: BTreeMap<u32, ActionSchema>,
-    /// Entries have priorities.
     pub has_priority: bool,
-    /// Entries cannot be changed.
     pub const_entries: bool,
     /// Most entries, as the P4Info says.
     pub size: usize,
@@ -63,7 +60,6 @@ pub struct TableSchema {
     pub direct_counter: Option<CounterUnit>,
     /// Kind of the meter that each entry has, if they have one.
     pub direct_meter: Option<MeterKind>,
-    /// Entries may time out.
     pub has_idle_timeout: bool,
     /// Id of the action profile whose members and groups entries refer to.
     pub profile_id: Option<u32>,
@@ -74,13 +70,11 @@ pub struct TableSchema {
 pub struct FieldSchema {
     /// Id within the table.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// How it is compared, for the control plane.
     pub kind: MatchKind,
     /// The program compares it by value and mask: what p4c makes of `optional`.
     pub is_ternary_in_program: bool,
-    /// Its values.
     pub value: ValueType,
 }
 
@@ -89,7 +83,6 @@ pub struct FieldSchema {
 pub struct ActionSchema {
     /// Id in the P4Info.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// The action of the pipeline; `None`: the program does not have it.
     pub action: Option<ActionId>,
@@ -108,18 +101,14 @@ pub struct ActionSchema {
 pub struct ParameterSchema {
     /// Id within the action.
     pub id: u32,
-    /// Name.
     pub name: String,
-    /// Its values.
     pub value: ValueType,
 }
 
 /// What of a counter the control plane sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterUnit {
-    /// Packets.
     pub packets: bool,
-    /// Bytes.
     pub bytes: bool,
 }
 
@@ -134,12 +123,10 @@ pub enum MeterKind {
     OneRateTwoColours,
 }
 
-/// An indirect counter.
 #[derive(Debug)]
 pub struct CounterSchema {
     /// Id in the P4Info.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// The counter of the pipeline.
     pub counter: CounterId,
@@ -147,16 +134,13 @@ pub struct CounterSchema {
     pub size: usize,
     /// What controllers have for indexes, if it is not their number.
     pub index: Option<Arc<Translation>>,
-    /// What it counts.
     pub unit: CounterUnit,
 }
 
-/// An indirect meter.
 #[derive(Debug)]
 pub struct MeterSchema {
     /// Id in the P4Info.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// The meter of the pipeline.
     pub meter: MeterId,
@@ -164,16 +148,13 @@ pub struct MeterSchema {
     pub size: usize,
     /// What controllers have for indexes, if it is not their number.
     pub index: Option<Arc<Translation>>,
-    /// Which configs it takes.
     pub kind: MeterKind,
 }
 
-/// An action profile.
 #[derive(Debug)]
 pub struct ProfileSchema {
     /// Id in the P4Info.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// The action profile of the pipeline.
     pub profile: ActionProfileId,
@@ -185,18 +166,15 @@ pub struct ProfileSchema {
     pub size_semantics: SizeSemantics,
     /// Greatest weight of a member; 0: any.
     pub member_weight_max: u32,
-    /// Members have no weights.
     pub weights_disallowed: bool,
     /// Actions of members by their id in the P4Info.
     pub actions: BTreeMap<u32, ActionSchema>,
 }
 
-/// A register array.
 #[derive(Debug)]
 pub struct RegisterSchema {
     /// Id in the P4Info.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// The register of the pipeline.
     pub register: RegisterId,
@@ -206,7 +184,6 @@ pub struct RegisterSchema {
     pub index: Option<Arc<Translation>>,
     /// Which form of `P4Data` a cell has.
     pub form: DataForm,
-    /// Its values.
     pub value: ValueType,
 }
 
@@ -217,13 +194,11 @@ pub enum DataForm {
     Unsigned,
     /// `bitstring` in two's complement.
     Signed,
-    /// `bool`.
     Bool,
     /// `enum_value`.
     Enum,
 }
 
-/// A parser value set.
 #[derive(Debug)]
 pub struct ValueSetSchema {
     /// Id in the P4Info.
@@ -238,12 +213,10 @@ pub struct ValueSetSchema {
     pub size: usize,
 }
 
-/// A digest.
 #[derive(Debug)]
 pub struct DigestSchema {
     /// Id in the P4Info.
     pub id: u32,
-    /// Name.
     pub name: String,
     /// Type of its data, or why messages of this type cannot be sent.
     pub shape: Result<Shape, String>,
@@ -254,9 +227,7 @@ pub struct DigestSchema {
 pub struct PacketField {
     /// Id of the metadata.
     pub id: u32,
-    /// Name.
     pub name: String,
-    /// Its values.
     pub value: ValueType,
     /// Only fills up a byte: nobody misses it.
     pub is_padding: bool,

@@ -10,7 +10,6 @@ use wormcast_switch_pipeline::Pipeline;
 pub struct Source<'a> {
     /// The P4Info, bound to the program of the pipeline.
     pub schema: &'a Schema,
-    /// The tables.
     pub pipeline: &'a mut Pipeline,
     /// What controllers attached.
     pub cookies: &'a Cookies,
@@ -18,7 +17,6 @@ pub struct Source<'a> {
     pub digests: &'a Digests,
 }
 
-/// An entity.
 pub fn of(entity: entity::Entity) -> Entity {
     Entity {
         entity: Some(entity),

@@ -36,7 +36,6 @@ struct OpenStream {
     _while_open: oneshot::Sender<Infallible>,
 }
 
-/// All streams.
 #[derive(Debug)]
 pub struct Streams {
     /// Who is primary of which role.
@@ -54,7 +53,6 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// No stream.
     pub fn new(device_id: u64) -> Self {
         Self {
             arbitration: Arbitration::new(device_id),

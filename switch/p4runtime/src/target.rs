@@ -9,7 +9,6 @@ use wormcast_switch_pipeline::Pipeline;
 pub struct Target<'a> {
     /// The P4Info, bound to the program of the pipeline.
     pub schema: &'a Schema,
-    /// The tables.
     pub pipeline: &'a mut Pipeline,
     /// What controllers attached.
     pub cookies: &'a mut Cookies,

@@ -44,9 +44,7 @@ pub enum TlsError {
     /// An option is there without one that it needs.
     #[error("{option} needs {needed} too")]
     Missing {
-        /// The option that is there.
         option: &'static str,
-        /// The one that it needs.
         needed: &'static str,
     },
     /// A file cannot be read.
@@ -54,9 +52,7 @@ pub enum TlsError {
     Unread {
         /// The option that names it.
         option: &'static str,
-        /// Its path.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// A file does not hold what it should.
@@ -64,7 +60,6 @@ pub enum TlsError {
     NotPem {
         /// The option that names it.
         option: &'static str,
-        /// Its path.
         path: PathBuf,
         /// The first line of what it should hold.
         expected: &'static str,
@@ -74,7 +69,6 @@ pub enum TlsError {
     Unusable {
         /// Options and paths of the files.
         files: String,
-        /// Why.
         reason: String,
     },
 }

@@ -15,7 +15,6 @@ use wormcast_switch_program::Bits;
 /// Most values of one type that are bound to names while the switch runs.
 pub const NAMES_MAX: usize = 65_536;
 
-/// Longest name, bytes.
 const NAME_BYTES_MAX: usize = 1_024;
 
 /// Values a message lists at most.
@@ -172,7 +171,6 @@ impl Translation {
         })
     }
 
-    /// Name of the type.
     pub fn name(&self) -> &str {
         &self.name
     }

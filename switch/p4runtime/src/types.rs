@@ -35,7 +35,6 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// How a type is translated, if it is.
     fn translated(&self, name: &str) -> Option<&'a P4NewTypeTranslation> {
         let types = &self.p4info.type_info.as_ref()?.new_types;
         match types.get(name)?.representation.as_ref()? {
@@ -128,7 +127,6 @@ impl<'a> Types<'a> {
         Ok(translation.filter(|translation| !translation.is_text()))
     }
 
-    /// The translation of ports, if ports have a translated type.
     pub fn ports(&self, program: &Program) -> Bound<Option<Arc<Translation>>> {
         let Some(type_info) = &self.p4info.type_info else {
             return Ok(None);

@@ -1,11 +1,6 @@
 //! What compiled code and the pipeline agree on: one structure in memory, the functions of
 //! the pipeline that compiled code calls, and how results are told.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::ffi::c_void;
 
 use wormcast_switch_program::Program;
@@ -17,9 +12,7 @@ use wormcast_switch_program::Program;
 pub struct Run {
     /// The frame of words.
     pub words: *mut u64,
-    /// The packet.
     pub packet: *const u8,
-    /// Bytes of the packet.
     pub packet_bytes: u64,
     /// First byte the parser has not taken.
     pub cursor: u64,
@@ -41,7 +34,6 @@ pub struct Run {
     pub wrong: u64,
     /// Where the deparser writes.
     pub frame: *mut u8,
-    /// Bytes it has written.
     pub frame_bytes: u64,
     /// The rest of the pipeline, for the functions in [`Calls`].
     pub pipeline: *mut c_void,
@@ -54,7 +46,6 @@ pub type Entry = unsafe extern "C" fn(*mut Run) -> u64;
 /// gave them lives.
 #[derive(Clone, Copy, Debug)]
 pub struct Entries {
-    /// Parses the packet.
     pub parser: Entry,
     /// Verifies checksums; none when the program has none.
     pub verify: Option<Entry>,
@@ -97,7 +88,6 @@ pub const NO_ACTION: u64 = u64::MAX;
 
 /// How compiled code ended.
 pub mod status {
-    /// To its end.
     pub const DONE: u64 = 0;
     /// The parser stopped with [`Run::error`](super::Run::error).
     pub const ERROR: u64 = 1;

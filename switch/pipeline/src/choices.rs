@@ -291,7 +291,6 @@ impl Pipeline {
         self.replication.groups()
     }
 
-    /// One multicast group: its replicas and their backups.
     pub fn multicast_group(&self, id: u32) -> Option<(&[Replica], &Backups)> {
         self.replication.described_group(id)
     }

@@ -44,7 +44,6 @@ impl FromStr for Execution {
     }
 }
 
-/// Settings of a [`Pipeline`](super::Pipeline).
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineConfig {
     /// A packet whose `egress_spec` is this port at the end of a control is dropped; what

@@ -43,7 +43,6 @@ pub enum SelectionMode {
     /// As the program says: by the hash of the selector.
     #[default]
     Selector,
-    /// By the hash of the selector.
     Hash,
     /// At random, each packet anew.
     Random,
@@ -58,7 +57,6 @@ pub enum SizeSemantics {
     SumOfMembers,
 }
 
-/// One member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMember {
     /// Id of the member in the action profile.
@@ -83,7 +81,6 @@ impl GroupMember {
 /// One action of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightedCall {
-    /// The action.
     pub call: ActionCall,
     /// How often it is chosen relative to the others, at least 1.
     pub weight: u32,
@@ -102,7 +99,6 @@ pub struct ActionSet {
     pub size_semantics: Option<SizeSemantics>,
 }
 
-/// One entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
     /// One match for each field of the table's key, in order.
@@ -142,13 +138,10 @@ impl CounterValue {
 /// one rate (RFC 2697), and then the peak rate and burst equal the committed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterRates {
-    /// Committed information rate.
     pub committed_rate: u64,
-    /// Committed burst size.
     pub committed_burst: u64,
     /// Peak information rate, not below the committed one.
     pub peak_rate: u64,
-    /// Peak burst size.
     pub peak_burst: u64,
     /// Excess burst size of a meter with one rate.
     pub excess_burst: Option<u64>,
@@ -181,7 +174,6 @@ pub type Backups = BTreeMap<Replica, Vec<Replica>>;
 /// Where clones of a session go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
-    /// The copies.
     pub replicas: Vec<Replica>,
     /// Backups of those of the replicas that have any.
     pub backups: Backups,

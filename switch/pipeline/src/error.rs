@@ -20,19 +20,11 @@ pub enum ControlError {
     InvalidArgument {
         /// What the value is for.
         what: String,
-        /// The value.
         value: String,
-        /// What is valid.
         bound: String,
     },
-    /// No room.
     #[error("{what} is full: it holds at most {limit}")]
-    ResourceExhausted {
-        /// What is full.
-        what: String,
-        /// How much it holds.
-        limit: usize,
-    },
+    ResourceExhausted { what: String, limit: usize },
     /// A deletion of what something else refers to.
     #[error("{what} cannot be deleted: {user} refers to it")]
     InUse {
@@ -43,8 +35,5 @@ pub enum ControlError {
     },
     /// The program fixes this: constant entries, a constant default action.
     #[error("fixed by the program: {what}")]
-    Immutable {
-        /// What is fixed.
-        what: String,
-    },
+    Immutable { what: String },
 }

@@ -1,10 +1,5 @@
 //! What can happen to a packet, as the pipeline records it: indices and values, no names.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::sync::Arc;
 
 use super::loaded::LoadedProgram;
@@ -49,13 +44,11 @@ pub enum Verification {
 #[derive(Clone, Debug)]
 pub struct TableLookup {
     pub table: u32,
-    /// Words of the key.
     pub key: Box<[u64]>,
     /// The entry that matched and its handle.
     pub entry: Option<(EntryHandle, TableEntry)>,
 }
 
-/// One step.
 #[derive(Clone, Debug)]
 pub enum TraceEvent {
     ParserStarted,

@@ -19,7 +19,6 @@ impl Pipeline {
         }
     }
 
-    /// Runs the ingress control.
     pub(super) fn run_ingress_control(&mut self, packet: &[u8]) -> Result<(), DropCause> {
         match self.code() {
             Some(code) => self.run_code(code.ingress, packet).map(|_| ()),
@@ -27,7 +26,6 @@ impl Pipeline {
         }
     }
 
-    /// Runs the egress control.
     pub(super) fn run_egress_control(&mut self, packet: &[u8]) -> Result<(), DropCause> {
         match self.code() {
             Some(code) => self.run_code(code.egress, packet).map(|_| ()),

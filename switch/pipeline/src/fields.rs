@@ -12,7 +12,6 @@ pub(super) fn value(limbs: &[u64]) -> String {
     Bits::from_limbs(limbs).to_string()
 }
 
-/// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -189,12 +189,10 @@ impl Pipeline {
         }
     }
 
-    /// The program it runs.
     pub fn program(&self) -> &Arc<LoadedProgram> {
         &self.program
     }
 
-    /// Its settings.
     pub fn config(&self) -> &PipelineConfig {
         &self.config
     }

@@ -33,11 +33,9 @@ pub(super) enum Flow {
     Done,
     /// The parser stops with this error.
     Error(u64),
-    /// The packet ends here.
     Drop(DropCause),
 }
 
-/// Registers of one array.
 #[derive(Debug)]
 pub(super) struct RegisterArray {
     pub(super) words: Vec<u64>,

@@ -103,7 +103,6 @@ impl Replication {
         }
     }
 
-    /// A group that is there.
     pub(super) fn copy_of_group(&self, id: u32) -> Option<Copies> {
         self.groups.get(&id).cloned()
     }

@@ -204,7 +204,6 @@ pub(super) struct Found<'t> {
     pub(super) action: Option<FoundAction<'t>>,
     /// Whether an entry was found whose action or member is what runs.
     pub(super) hit: bool,
-    /// Node after it.
     pub(super) next: Next,
 }
 

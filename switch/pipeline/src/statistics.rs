@@ -1,10 +1,5 @@
 //! Counts of what happened to packets, by name.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 macro_rules! counted_enum {
     (
         $(#[$doc:meta])*
@@ -110,10 +105,8 @@ pub struct Statistics {
 /// share one more.
 pub const PORTS_COUNTED: usize = 512;
 
-/// Counts of one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableCounts {
-    /// Entries there are.
     pub entries: usize,
     /// Packets that matched an entry, modulo 2^64.
     pub hits: u64,
@@ -147,7 +140,6 @@ impl Statistics {
         })
     }
 
-    /// How often this happened.
     pub fn event(&self, event: Event) -> u64 {
         self.events[event as usize]
     }

@@ -23,9 +23,7 @@ pub(super) struct Bound {
     pub(super) code: u32,
     /// Position of the action in the list of the table.
     pub(super) position: u32,
-    /// Words for the arguments.
     pub(super) arguments: Vec<u64>,
-    /// Node after it.
     pub(super) next: Next,
 }
 
@@ -37,7 +35,6 @@ pub(super) enum Outcome {
     Group(u32),
 }
 
-/// An entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) entry: TableEntry,
@@ -51,7 +48,6 @@ pub(super) struct Entry {
     pub(super) timer: Timer,
 }
 
-/// A table.
 #[derive(Debug)]
 pub(super) struct TableState {
     pub(super) index: Index,
@@ -67,7 +63,6 @@ pub(super) struct TableState {
     pub(super) deadlines: BTreeSet<(u64, u32)>,
     pub(super) default: Option<Bound>,
     pub(super) default_call: Option<ActionCall>,
-    /// Its entries are fixed.
     pub(super) const_entries: bool,
     /// Most entries.
     pub(super) size: usize,
@@ -213,7 +208,6 @@ impl TableState {
         true
     }
 
-    /// Takes an entry away.
     pub(super) fn remove(&mut self, number: u32) -> Option<Entry> {
         let stored = self.entries[number as usize].as_ref()?;
         let hash = hash_identity(stored.entry.priority, &stored.entry.key);
@@ -470,7 +464,6 @@ pub(super) fn check_call(
     check_arguments(program, call)
 }
 
-/// Checks the arguments of an action call.
 pub(super) fn check_arguments(program: &Program, call: &ActionCall) -> Result<(), ControlError> {
     let action = &program.actions()[call.action.index()];
     if action.parameters.len() != call.arguments.len() {

@@ -11,7 +11,6 @@ pub const IDLE_TIMEOUT_MIN_US: u64 = 1_000;
 pub(super) struct Timer {
     /// As it was set; 0: the entry does not age.
     pub(super) timeout_ns: u64,
-    /// When it was set.
     pub(super) set_us: u64,
     /// When the entry was last told to be idle, or the timer was set.
     pub(super) reset_us: u64,
@@ -56,10 +55,8 @@ pub struct Idle {
 /// An entry that no packet has found for its timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// Its table.
     pub table: TableId,
     /// The entry, which stays where it is.
     pub entry: TableEntry,
-    /// Its timeout, nanoseconds.
     pub timeout_ns: u64,
 }

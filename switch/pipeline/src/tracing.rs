@@ -20,7 +20,6 @@ pub enum Delivery {
     Taken,
     /// The reader is too slow; the record is lost.
     Lost,
-    /// Nobody reads any more.
     Closed,
 }
 
@@ -63,7 +62,6 @@ impl Subscription {
 pub struct Tracing {
     switch: Arc<str>,
     places: [Option<Subscription>; TRACES_MAX],
-    /// Traces there are.
     running: usize,
     /// One of them may want a packet that arrives.
     on: bool,
@@ -109,12 +107,10 @@ impl Tracing {
         Ok(())
     }
 
-    /// Traces that run.
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// Records made so far.
     pub fn records(&self) -> u64 {
         self.records
     }

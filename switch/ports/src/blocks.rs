@@ -76,7 +76,6 @@ impl Blocks {
         })
     }
 
-    /// Bytes of all blocks.
     pub(super) fn bytes(&self) -> usize {
         self.blocks * self.block_bytes
     }

@@ -21,7 +21,6 @@ const REORDER_HOLD_US_MAX: u64 = 10_000;
 /// What happens to the frames that leave by a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentSettings {
-    /// A frame is lost.
     pub loss: Probability,
     /// A frame is sent twice.
     pub duplicate: Probability,
@@ -97,7 +96,6 @@ impl ImpairmentTable {
         Ok(())
     }
 
-    /// What holds for a port.
     pub fn settings(&self, port: u16) -> ImpairmentSettings {
         let mut settings = self.all;
         for (key, value) in self.ports.get(&port).into_iter().flatten() {
@@ -107,7 +105,6 @@ impl ImpairmentTable {
         settings
     }
 
-    /// Ports that are named one by one.
     pub fn named_ports(&self) -> impl Iterator<Item = u16> + '_ {
         self.ports.keys().copied()
     }
@@ -122,7 +119,6 @@ pub enum ImpairmentError {
     /// Neither a port nor `all`.
     #[error("`{0}` is not a port: 0 to 511, or all")]
     Port(String),
-    /// No such impairment.
     #[error("`{0}` is not an impairment: loss, duplicate, corrupt, reorder, delay or rate")]
     Key(String),
     /// The value of a key.
@@ -133,9 +129,7 @@ pub enum ImpairmentError {
 /// What has been done to frames so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentCounts {
-    /// Frames lost.
     pub lost: u64,
-    /// Frames sent twice.
     pub duplicated: u64,
     /// Frames with a bit flipped.
     pub corrupted: u64,

@@ -32,11 +32,8 @@ pub enum InterfaceError {
         }
     )]
     Open {
-        /// The interface.
         name: String,
-        /// The step.
         step: &'static str,
-        /// What the kernel said.
         error: io::Error,
     },
 }
@@ -66,7 +63,6 @@ impl Interface {
         Ok(Self::new(name, index))
     }
 
-    /// Name.
     pub fn name(&self) -> &str {
         &self.name
     }

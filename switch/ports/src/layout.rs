@@ -13,7 +13,6 @@ const SLOT_BYTES_MAX: usize = 257 * CACHE_LINE_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) slot_bytes: usize,
-    /// Slots of the ring.
     pub(super) slots: usize,
     slots_a_block: usize,
 }
@@ -40,7 +39,6 @@ impl Layout {
         }
     }
 
-    /// Bytes of all blocks.
     pub(super) fn bytes(&self) -> usize {
         self.slots / self.slots_a_block * BLOCK_BYTES
     }
@@ -55,7 +53,6 @@ impl Layout {
         }
     }
 
-    /// Where a slot is.
     #[inline]
     pub(super) fn offset(&self, slot: usize) -> usize {
         slot / self.slots_a_block * BLOCK_BYTES + slot % self.slots_a_block * self.slot_bytes

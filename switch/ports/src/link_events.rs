@@ -17,17 +17,14 @@ const LINK_BYTES: usize = 16;
 /// Head of an attribute (`rtattr`).
 const ATTRIBUTE_BYTES: usize = 4;
 
-/// Links that have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangedLinks {
-    /// Those with these names.
     Named(BTreeSet<String>),
     /// Any may have: nobody knows which.
     All,
 }
 
 impl ChangedLinks {
-    /// None.
     pub fn none() -> Self {
         Self::Named(BTreeSet::new())
     }

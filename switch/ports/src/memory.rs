@@ -17,9 +17,7 @@ pub const LINK_FRAMES_MAX: usize = 64;
 /// Frames and bytes that passed one end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
-    /// Frames.
     pub frames: u64,
-    /// Bytes of those frames.
     pub bytes: u64,
     /// Times the sender found the link full and waited.
     pub full: u64,
@@ -98,7 +96,6 @@ impl LinkSender {
         self.frames.push(buffer).is_ok()
     }
 
-    /// Counts so far.
     pub fn counts(&self) -> LinkCounts {
         self.counts
     }
@@ -149,7 +146,6 @@ impl LinkReceiver {
         self.waits.load(Ordering::Relaxed) && self.waits.swap(false, Ordering::SeqCst)
     }
 
-    /// Counts so far.
     pub fn counts(&self) -> LinkCounts {
         self.counts
     }

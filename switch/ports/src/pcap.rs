@@ -57,7 +57,6 @@ impl<W: Write> PcapWriter<W> {
         Ok(())
     }
 
-    /// Frames written so far.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -68,19 +67,16 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// A frame of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedFrame {
     /// When it was seen, nanoseconds after the start of 1970.
     pub time_ns: u64,
-    /// Its bytes.
     pub frame: Vec<u8>,
 }
 
 /// Why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
-    /// Reading failed.
     #[error(transparent)]
     Io(io::Error),
     /// It does not begin as captures do.

@@ -34,14 +34,10 @@ struct Waiting<T> {
     depth: u32,
 }
 
-/// Counts of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Its priority.
     pub priority: u8,
-    /// Packets in it now.
     pub frames: usize,
-    /// Bytes in it now.
     pub bytes: u64,
     /// Most packets it ever held.
     pub frames_max: usize,
@@ -53,14 +49,12 @@ pub struct QueueCounts {
     pub frames_out: u64,
     /// Bytes that have come out.
     pub bytes_out: u64,
-    /// Packets turned away.
     pub tail_drops: u64,
 }
 
 /// A packet that leaves its queue.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dequeued<T> {
-    /// The packet.
     pub item: T,
     /// The queue it was in.
     pub priority: u8,
@@ -204,7 +198,6 @@ impl<T> EgressQueue<T> {
         self.frames
     }
 
-    /// No packet waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.frames == 0

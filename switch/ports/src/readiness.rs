@@ -57,9 +57,7 @@ impl AsFd for Waker {
 /// What to wait for.
 #[derive(Clone, Copy, Debug)]
 pub enum Interest<'a> {
-    /// Something to read.
     Readable(BorrowedFd<'a>),
-    /// Room to write.
     Writable(BorrowedFd<'a>),
 }
 

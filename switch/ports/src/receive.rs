@@ -28,7 +28,6 @@ const RING_BYTES_MAX: usize = 1 << 27;
 pub struct ReceiveCounts {
     /// Frames handed to the switch.
     pub frames: u64,
-    /// Bytes of those frames.
     pub bytes: u64,
     /// Frames that found the ring full.
     pub ring_full: u64,

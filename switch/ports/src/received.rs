@@ -11,7 +11,6 @@ const VNET_NEEDS_CHECKSUM: u8 = 1;
 pub(super) struct Received {
     /// `TP_STATUS_…`
     pub(super) status: u32,
-    /// Bytes of the frame.
     pub(super) length: usize,
     /// Bytes of it that are in the ring.
     pub(super) captured: usize,

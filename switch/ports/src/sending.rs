@@ -25,7 +25,6 @@ const SLOTS_MIN: usize = 128;
 const VIRTIO: usize = size_of::<libc::tpacket2_hdr>();
 /// `hdr_len` in the virtio header.
 const VIRTIO_HEADER_LENGTH: usize = VIRTIO + 2;
-/// Where the frame is.
 const FRAME: usize = VIRTIO + VNET_HEADER_BYTES;
 /// Where the length of what follows the ring's header is.
 const LENGTH: usize = offset_of!(libc::tpacket2_hdr, tp_len);

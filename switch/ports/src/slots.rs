@@ -33,7 +33,6 @@ impl Slots {
         })
     }
 
-    /// Slots of the ring.
     pub(super) fn len(&self) -> usize {
         self.layout.slots
     }

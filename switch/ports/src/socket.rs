@@ -25,7 +25,6 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     }
 }
 
-/// Binds to an interface and a protocol.
 pub(super) fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> io::Result<()> {
     // SAFETY: all zeros is a valid value of this plain structure.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };

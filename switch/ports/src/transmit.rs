@@ -22,9 +22,7 @@ pub const BATCH_FRAMES_MAX: usize = 64;
 /// What left by a port and what did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitCounts {
-    /// Frames sent.
     pub frames: u64,
-    /// Bytes of those frames.
     pub bytes: u64,
     /// Frames longer than the MTU allows, shorter than the header of the link layer, or empty.
     pub bad_length: u64,
@@ -36,10 +34,8 @@ pub struct TransmitCounts {
     pub retried: u64,
 }
 
-/// How a flush ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushed {
-    /// Nothing is left.
     Empty,
     /// The socket's buffer is full; it becomes writable again.
     WaitWritable,
@@ -288,7 +284,6 @@ impl TransmitQueue {
         Arc::clone(&self.socket)
     }
 
-    /// Counts so far.
     pub fn counts(&self) -> TransmitCounts {
         self.counts
     }

@@ -3,7 +3,6 @@
 /// TPID of a customer tag, where the kernel does not say which it was.
 pub const TPID_CUSTOMER: u16 = 0x8100;
 
-/// Bytes of a tag.
 pub const TAG_BYTES: usize = 4;
 
 /// Bytes of the two MAC addresses, which the tag follows.

@@ -11,7 +11,6 @@ use super::layout::{FieldRef, Layout, Slot};
 use super::range::{Range, UNBOUNDED};
 use super::width::ones;
 
-/// Most words of temporaries.
 const TEMPORARY_WORDS_MAX: u32 = 4096;
 /// Most words of one value.
 const VALUE_LIMBS_MAX: u32 = 512;

@@ -14,7 +14,6 @@ impl Bits {
         Self(bytes[zeros..].to_vec())
     }
 
-    /// From an integer.
     pub fn from_u64(value: u64) -> Self {
         Self::from_bytes(&value.to_be_bytes())
     }
@@ -101,7 +100,6 @@ impl Bits {
         }
     }
 
-    /// Bitwise and.
     pub fn and(&self, other: &Bits) -> Bits {
         let bytes: Vec<u8> = self
             .0

@@ -5,7 +5,6 @@ use super::layout::Layout;
 use super::range::{Range, UNBOUNDED};
 
 impl Data {
-    /// Bounds of the value.
     pub(super) fn range(&self, layout: &Layout) -> Range {
         match self {
             Data::Slot { range, .. } => *range,

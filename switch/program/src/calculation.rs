@@ -1,10 +1,5 @@
 //! Calculations (checksums and hashes) and their inputs.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use super::error::ProgramError;
 use super::json::Node;
 use super::layout::{Layout, Slot};
@@ -36,7 +31,6 @@ pub enum Algorithm {
     Xor32,
 }
 
-/// A part of the input.
 #[derive(Clone, Debug)]
 pub enum InputPart {
     /// A field; skipped when its header is not valid.
@@ -55,7 +49,6 @@ pub enum InputPart {
     Payload,
 }
 
-/// A calculation.
 #[derive(Clone, Debug)]
 pub struct Calculation {
     pub algorithm: Algorithm,

@@ -3,11 +3,6 @@
 //! All operands are words of the frame (see [`layout`](super::layout)). An instruction has
 //! at most three of them and fits in 16 bytes; what needs more lives in a side table.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use super::layout::Slot;
 
 /// What a dynamic header reference holds when it refers to nothing.
@@ -102,7 +97,6 @@ pub struct LogArgument {
     pub signed: bool,
 }
 
-/// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// The end of a piece of code.

@@ -1,10 +1,5 @@
 //! Control blocks: the graph of tables, conditions and direct action calls.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::collections::BTreeMap;
 
 use super::assemble::Assembler;
@@ -38,7 +33,6 @@ impl Stage {
 /// A step of a control block.
 #[derive(Clone, Debug)]
 pub enum ControlNode {
-    /// Applies a table.
     Table(u32),
     /// Runs code and branches on a word.
     Condition {
@@ -63,7 +57,6 @@ pub struct Selector {
     pub calculation: u32,
 }
 
-/// A control block.
 #[derive(Clone, Debug)]
 pub struct Control {
     pub nodes: Vec<ControlNode>,

@@ -4,11 +4,6 @@
 //! [`Program`](super::Program). Names are those of the JSON, which p4c keeps equal to
 //! the fully qualified names of the P4Info (`ingress.ports`).
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::fmt;
 
 use crate::Bits;
@@ -101,9 +96,7 @@ impl fmt::Display for MatchKind {
 pub struct KeyField {
     /// Name as in the P4Info.
     pub name: String,
-    /// How it is compared.
     pub kind: MatchKind,
-    /// Width in bits.
     pub width_bits: u32,
     /// The bits that are compared, where the program masks the field (`field & 0xf0: exact`).
     pub mask: Option<Bits>,
@@ -112,9 +105,7 @@ pub struct KeyField {
 /// One parameter of an action, given by the control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Name.
     pub name: String,
-    /// Width in bits.
     pub width_bits: u32,
 }
 
@@ -169,7 +160,6 @@ pub struct CounterInfo {
     pub table: Option<TableId>,
 }
 
-/// A register array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterInfo {
     /// Name as in the P4Info.
@@ -180,7 +170,6 @@ pub struct RegisterInfo {
     pub width_bits: u32,
 }
 
-/// What a meter measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterUnit {
     /// Rates in packets a second, bursts in packets.
@@ -196,13 +185,11 @@ pub struct MeterInfo {
     pub name: String,
     /// Cells; for a direct meter the size of its table.
     pub size: usize,
-    /// What it measures.
     pub unit: MeterUnit,
     /// The table whose entries it meters, for a direct meter.
     pub table: Option<TableId>,
 }
 
-/// A parser value set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueSetInfo {
     /// Name as in the P4Info.
@@ -237,7 +224,6 @@ pub struct ActionProfileInfo {
 /// A header type or a metadata structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderTypeInfo {
-    /// Name.
     pub name: String,
     /// Fields in order: name and width in bits; for a `varbit` the most it can have.
     pub fields: Vec<Parameter>,

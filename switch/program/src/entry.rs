@@ -15,21 +15,18 @@ pub enum FieldMatch {
     Exact(Bits),
     /// The first `prefix_len` bits of the value. For lpm; bits past the prefix must be 0.
     Lpm {
-        /// The value.
         value: Bits,
         /// Bits compared, 0 to the width of the field.
         prefix_len: u32,
     },
     /// The bits of the value where the mask has ones. For ternary; other bits must be 0.
     Ternary {
-        /// The value.
         value: Bits,
         /// Ones where bits are compared.
         mask: Bits,
     },
     /// A value from low to high, both included. For range.
     Range {
-        /// Least value.
         low: Bits,
         /// Greatest value, not below `low`.
         high: Bits,

@@ -7,7 +7,6 @@
 pub struct ProgramError {
     /// Where: a path from the root such as `pipelines[0].tables[3].key[1].target`.
     pub path: String,
-    /// What is wrong.
     pub problem: Problem,
 }
 
@@ -21,21 +20,16 @@ pub enum Problem {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// The parser's words.
         message: String,
     },
     /// A member that has to be there is not.
     #[error("member \"{member}\" is missing")]
-    Missing {
-        /// Name of the member.
-        member: String,
-    },
+    Missing { member: String },
     /// A value of another JSON type than this place takes.
     #[error("{value} is not valid here; expected {expected}")]
     WrongType {
         /// What stands there, shortened.
         value: String,
-        /// What this place takes.
         expected: String,
     },
     /// A value that is not among those this place takes.
@@ -51,7 +45,6 @@ pub enum Problem {
     UnknownReference {
         /// Kind of object referred to.
         kind: &'static str,
-        /// The reference.
         name: String,
         /// The objects of that kind, shortened.
         choices: String,
@@ -59,7 +52,6 @@ pub enum Problem {
     /// Two objects of a kind with one name or id.
     #[error("two objects of kind {kind} are called \"{name}\"")]
     Duplicate {
-        /// Kind of object.
         kind: &'static str,
         /// The name or id that appears twice.
         name: String,
@@ -67,7 +59,6 @@ pub enum Problem {
     /// Valid BMv2 JSON that this switch cannot run.
     #[error("{feature} is not supported; supported: {supported}")]
     Unsupported {
-        /// The construct.
         feature: String,
         /// What it can run instead.
         supported: String,
@@ -75,7 +66,6 @@ pub enum Problem {
     /// More of something than this switch holds.
     #[error("{value} {what} are more than the limit of {limit}")]
     LimitExceeded {
-        /// What is counted.
         what: &'static str,
         /// How many the program has.
         value: usize,
@@ -84,8 +74,5 @@ pub enum Problem {
     },
     /// The graph of tables and conditions, or of jumps in an action, has a cycle.
     #[error("\"{node}\" is on a cycle")]
-    Cycle {
-        /// A node on the cycle.
-        node: String,
-    },
+    Cycle { node: String },
 }

@@ -114,7 +114,6 @@ pub(super) enum Logic {
     },
 }
 
-/// A header.
 #[derive(Clone, Debug)]
 pub(super) enum HeaderRef {
     Fixed(u32),

@@ -1,10 +1,5 @@
 //! Header types, and how headers are cut from and written to packets.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use super::error::{Problem, ProgramError};
 use super::json::{Kept, Node};
 use super::width::{FIELD_BITS_MAX, ones};
@@ -47,7 +42,6 @@ pub enum Piece {
     Varbit,
 }
 
-/// A header type.
 #[derive(Clone, Debug)]
 pub struct HeaderType {
     pub name: String,

@@ -15,11 +15,6 @@
 //! `varbit` takes two words, its length in bits and where its bytes begin in the packet:
 //! nothing can be computed with it, so its bytes are always bytes of the packet.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::collections::BTreeMap;
 
 use super::error::{Problem, ProgramError};
@@ -32,7 +27,6 @@ pub type Slot = u32;
 /// Most words of the header vector.
 const VECTOR_WORDS_MAX: usize = 1 << 16;
 
-/// A header instance.
 #[derive(Clone, Debug)]
 pub struct Header {
     pub name: String,
@@ -82,7 +76,6 @@ pub struct FieldRef {
     pub header: u32,
     /// The two words of a variable field.
     pub varbit: Option<Slot>,
-    /// The hidden validity field.
     pub hidden: bool,
 }
 

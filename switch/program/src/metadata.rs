@@ -1,10 +1,5 @@
 //! Metadata that the switch itself reads and writes, and lists of fields.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::collections::BTreeMap;
 
 use super::description::{DigestId, DigestInfo};

@@ -1,10 +1,5 @@
 //! Names that only people need: for traces and messages.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::collections::BTreeMap;
 
 use super::error::ProgramError;

@@ -1,10 +1,5 @@
 //! Parsers: states, what they extract, and where they go next.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::collections::BTreeMap;
 
 use super::assemble::Assembler;

@@ -80,7 +80,6 @@ impl Objects<'_> {
         Ok(start)
     }
 
-    /// Compiles one primitive.
     pub(super) fn primitive(
         &self,
         assembler: &mut Assembler<'_>,

@@ -47,7 +47,6 @@ pub struct Program {
 /// What a program does, for whoever runs or compiles it. Every index in it is valid, and every
 /// word lies in the frame: a [`Program`] hands it out for reading alone.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "most fields are named for what they hold")]
 pub struct Ir {
     pub layout: Layout,
     pub code: Code,
@@ -118,7 +117,6 @@ impl Program {
         &self.counters
     }
 
-    /// Register arrays.
     pub fn registers(&self) -> &[RegisterInfo] {
         &self.registers
     }
@@ -128,22 +126,18 @@ impl Program {
         &self.meters
     }
 
-    /// Parser value sets.
     pub fn value_sets(&self) -> &[ValueSetInfo] {
         &self.value_sets
     }
 
-    /// Digests.
     pub fn digests(&self) -> &[DigestInfo] {
         &self.digests
     }
 
-    /// Action profiles.
     pub fn action_profiles(&self) -> &[ActionProfileInfo] {
         &self.action_profiles
     }
 
-    /// The table with a name.
     pub fn table(&self, name: &str) -> Option<TableId> {
         position(&self.tables, |table| table.name == name).map(TableId::from_index)
     }
@@ -219,7 +213,6 @@ impl Program {
             })
     }
 
-    /// The action profile with a name.
     pub fn action_profile(&self, name: &str) -> Option<ActionProfileId> {
         position(&self.action_profiles, |profile| profile.name == name)
             .map(ActionProfileId::from_index)

@@ -25,7 +25,6 @@ pub(super) struct References<'r> {
     pub(super) registers: &'r [super::description::RegisterInfo],
 }
 
-/// The node that a member names.
 pub(super) fn next_node(
     node: &Node<'_>,
     member: &str,

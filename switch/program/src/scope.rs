@@ -17,7 +17,6 @@ pub(super) struct Scope<'s> {
 }
 
 impl Scope<'_> {
-    /// Reads a type-value object.
     pub(super) fn value(&self, node: &Node<'_>) -> Result<Value, ProgramError> {
         let kind = node.type_name()?;
         let value = node.member("value")?;

@@ -1,10 +1,5 @@
 //! Tables: keys, actions, constant entries.
 
-#![expect(
-    missing_docs,
-    reason = "fields and variants are named for what they hold"
-)]
-
 use std::collections::BTreeMap;
 
 use super::description::{

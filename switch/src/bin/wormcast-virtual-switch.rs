@@ -49,7 +49,6 @@ struct Arguments {
     until_us: Option<u64>,
 }
 
-/// A frame that arrives.
 struct Arrival {
     time_us: u64,
     port: u16,

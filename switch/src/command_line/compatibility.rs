@@ -64,7 +64,6 @@ pub struct DropIn {
 pub enum Personality {
     /// `simple_switch`: no P4Runtime unless an address is given.
     SimpleSwitch,
-    /// `simple_switch_grpc`.
     SimpleSwitchGrpc,
     /// Neither: both, and the defaults of this switch.
     #[default]
@@ -133,14 +132,12 @@ impl Personality {
     }
 }
 
-/// Where notifications are published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notifications {
     /// There, as was asked for.
     Needed(nanomsg::Address),
     /// There, if nobody else publishes there: where BMv2 does unless it is told otherwise.
     IfFree(nanomsg::Address),
-    /// Nowhere.
     None,
 }
 
@@ -207,7 +204,6 @@ impl Unsupported {
 }
 
 impl WithoutEffect {
-    /// A note for each that was given.
     pub fn notes(&self) -> Vec<String> {
         let given = [
             ("debugger", self.debugger || self.debugger_addr.is_some()),

@@ -19,9 +19,7 @@ use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 pub struct Settings {
     /// Program to start with.
     pub json: Option<PathBuf>,
-    /// Ports.
     pub ports: Vec<PortSettings>,
-    /// Device id.
     pub device_id: u64,
     /// File of many switches.
     pub fabric: Option<PathBuf>,
@@ -29,7 +27,6 @@ pub struct Settings {
     pub workers: usize,
     /// How long a thread without frames looks for more, microseconds.
     pub spin_us: u64,
-    /// How packets are run.
     pub execution: Execution,
     /// Where the P4Runtime server listens.
     pub address: Address,
@@ -43,7 +40,6 @@ pub struct Settings {
     pub p4runtime: P4Runtime,
     /// Port that leads to the controller.
     pub cpu_port: Option<PortId>,
-    /// Port that drops.
     pub drop_port: PortId,
     /// Egress queues of a port.
     pub priority_queues: u8,
@@ -55,23 +51,16 @@ pub struct Settings {
     pub queueing: QueueSettings,
     /// Frames in a receive ring.
     pub ring_frames: usize,
-    /// How frames are received.
     pub receive: ReceiveMode,
-    /// Rate of each port.
     pub port_rate: Option<BitRate>,
-    /// Impairments.
     pub impairments: ImpairmentTable,
-    /// Seed.
     pub seed: u64,
-    /// Directory of captures.
     pub capture_directory: Option<PathBuf>,
-    /// File for statistics.
     pub statistics: Option<PathBuf>,
     /// Where counts are answered over HTTP.
     pub metrics_address: Option<String>,
     /// Packets to trace from the start on.
     pub trace: Option<TraceSettings>,
-    /// Where the log goes.
     pub log: LogTo,
     /// Least level that is logged.
     pub log_level: Level,
@@ -83,7 +72,6 @@ pub struct Settings {
     pub swap: bool,
     /// Asking for the config without one is an error.
     pub needs_config: bool,
-    /// Where notifications are published.
     pub notifications: Notifications,
     /// What BMv2 has as well.
     pub drop_in: DropIn,
@@ -94,31 +82,24 @@ pub struct Settings {
 /// A trace that runs from the start on.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// Which packets.
     pub filter: Filter,
     /// Where to; `None`: the standard output.
     pub file: Option<PathBuf>,
-    /// How it is written.
     pub format: Format,
 }
 
 /// Whether there has to be a P4Runtime server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum P4Runtime {
-    /// Yes.
     Needed,
     /// Only if its address is free.
     IfFree,
-    /// There is none.
     None,
 }
 
-/// Where the log goes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LogTo {
-    /// Nowhere.
     Nowhere,
-    /// To the standard output.
     Console,
     /// To a file, with older ones beside it.
     File(LogFiles),

@@ -17,7 +17,6 @@ pub enum Kind {
 pub struct Sample {
     /// Name and value of each label, in order.
     pub labels: Vec<(&'static str, String)>,
-    /// The number.
     pub value: f64,
 }
 
@@ -28,9 +27,7 @@ pub struct Family {
     pub name: &'static str,
     /// What it says, one line.
     pub help: &'static str,
-    /// What the numbers do.
     pub kind: Kind,
-    /// The numbers.
     pub samples: Vec<Sample>,
 }
 
@@ -45,7 +42,6 @@ impl Family {
         }
     }
 
-    /// Adds a number.
     pub fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
         let labels = labels.iter();
         self.samples.push(Sample {

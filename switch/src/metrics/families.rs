@@ -6,7 +6,6 @@ use super::publishing::{event_log_families, notification_families};
 use wormcast_switch_dataplane::{PortSnapshot, Snapshot};
 use wormcast_switch_p4runtime::RequestCount;
 
-/// The families of one device.
 pub fn device_families(device_id: u64, snapshot: &Snapshot) -> Vec<Family> {
     let device = device_id.to_string();
     let mut families = Vec::new();

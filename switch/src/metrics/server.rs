@@ -61,7 +61,6 @@ pub type Complete = Arc<dyn Fn(&mut Snapshot) + Send + Sync>;
 pub struct Device {
     /// What the label `device` says.
     pub id: u64,
-    /// Its data plane.
     pub dataplane: DataplaneHandle,
     /// Adds what its server knows.
     pub complete: Complete,
@@ -95,7 +94,6 @@ impl MetricsServer {
         })
     }
 
-    /// The address it got.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

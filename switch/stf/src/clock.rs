@@ -7,7 +7,6 @@ pub(super) const SCRIPT_US_MAX: u64 = (1 << 48) - 1;
 /// Time between two packets, microseconds.
 pub(super) const PACKET_INTERVAL_US: u64 = 1_000;
 
-/// What time it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     now_us: u64,
@@ -21,7 +20,6 @@ impl Clock {
         }
     }
 
-    /// Now, microseconds.
     pub(super) fn now_us(&self) -> u64 {
         self.now_us
     }

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-/// Why a script failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Line of the script, from 1; `None`: not one line's.
     pub line: Option<usize>,
-    /// What is wrong.
     pub message: String,
 }
 

@@ -12,26 +12,18 @@ pub(super) struct KeyMatch {
 /// What of a counter is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountKind {
-    /// Packets.
     Packets,
-    /// Bytes.
     Bytes,
 }
 
 /// How a number is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
-    /// `==`
     Equal,
-    /// `!=`
     NotEqual,
-    /// `<`
     Less,
-    /// `<=`
     LessOrEqual,
-    /// `>`
     Greater,
-    /// `>=`
     GreaterOrEqual,
 }
 
@@ -77,7 +69,6 @@ impl Comparison {
 /// An action with its arguments by name.
 pub(super) type Call = (String, Vec<(String, String)>);
 
-/// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
     /// `add TABLE [PRIORITY] FIELD:VALUE… ACTION(NAME:VALUE, …) [= $HANDLE]`
@@ -179,8 +170,6 @@ pub(super) enum Statement {
 /// A statement and the number of its line, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Number.
     pub(super) number: usize,
-    /// Statement.
     pub(super) statement: Statement,
 }

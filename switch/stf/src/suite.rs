@@ -20,10 +20,8 @@ use wormcast_switch_pipeline::trace::Format;
 /// Records of a trace that are kept for one script; the rest is lost, and said to be.
 const TRACE_RECORDS_MAX: usize = 4_096;
 
-/// How a case ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything was as expected.
     Passed(Passed),
     /// Something was not; the line is one of the script.
     Failed(Failure),
@@ -34,9 +32,7 @@ pub enum Verdict {
 /// A case that has ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The case.
     pub case: Case,
-    /// How it ended.
     pub verdict: Verdict,
     /// How long it took, with reading and compiling.
     pub time: Duration,
@@ -44,16 +40,13 @@ pub struct Outcome {
     pub trace: String,
 }
 
-/// How scripts are run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Scripts that run at a time, at least 1.
     pub jobs: usize,
     /// Settings of the pipeline of each.
     pub config: PipelineConfig,
-    /// What compiles P4 sources.
     pub compiler: Compiler,
-    /// Packets are traced.
     pub trace: bool,
     /// A switch to run the scripts on instead, which takes the options of BMv2's
     /// `simple_switch`; then `config` and `trace` have no effect.

@@ -34,7 +34,6 @@ pub const MODES: [Mode; 4] = [
     mode(Execution::Compiled, true),
 ];
 
-/// How a run went.
 pub struct Run {
     /// Everything that can be seen of the pipeline afterwards.
     pub seen: Vec<String>,

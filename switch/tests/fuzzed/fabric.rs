@@ -61,7 +61,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![whole.as_bytes().to_vec(), least.as_bytes().to_vec()]
 }
 
-/// All seeds are fabrics.
 pub fn check_seeds() {
     for seed in seeds() {
         let text = String::from_utf8_lossy(&seed);

@@ -34,7 +34,6 @@ pub mod worms;
 
 use std::path::{Path, PathBuf};
 
-/// One target.
 pub struct Target {
     /// Its name, and that of its folder of findings.
     pub name: &'static str,
@@ -60,7 +59,6 @@ macro_rules! target {
     };
 }
 
-/// All targets.
 pub const TARGETS: &[Target] = &[
     target!(arguments, false, 20_000),
     target!(capture, false, 20_000),

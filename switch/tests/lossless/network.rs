@@ -16,7 +16,6 @@ use wormcast_switch_program::{ActionCall, Bits, FieldMatch};
 
 use super::lossless_lab::host::{Flow, Host};
 
-/// Time of one step.
 pub const STEP_US: u64 = 10;
 
 pub fn rate(text: &str) -> BitRate {
@@ -35,7 +34,6 @@ pub fn pfc(quanta: u16) -> [u8; 60] {
     .to_bytes([2, 0, 0, 0, 0, 1])
 }
 
-/// Port of a switch.
 pub fn end(switch: usize, port: u16) -> LinkEnd {
     LinkEnd {
         switch,

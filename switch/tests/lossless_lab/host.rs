@@ -76,7 +76,6 @@ impl Host {
         }
     }
 
-    /// A frame has arrived.
     pub fn take(&mut self, frame: &[u8], now_us: u64) {
         if frame::is_mac_control(frame) {
             if let Ok(pause) = PauseFrame::parse(frame) {
@@ -178,12 +177,10 @@ pub struct Orders {
     pub ready: Barrier,
     /// Send no new frames; what is in transit goes on.
     pub quiet: AtomicBool,
-    /// End.
     pub end: AtomicBool,
 }
 
 impl Orders {
-    /// For so many hosts.
     pub fn new(hosts: usize) -> Self {
         Self {
             ready: Barrier::new(hosts),

@@ -30,7 +30,6 @@ pub enum Processes {
     One,
 }
 
-/// What a run needs.
 #[derive(Clone, Debug)]
 pub struct Lab {
     /// The program `wormcast-switch`.
@@ -46,7 +45,6 @@ pub struct Lab {
     pub options: Vec<String>,
 }
 
-/// What came out.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub sent: u64,

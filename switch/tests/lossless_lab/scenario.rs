@@ -13,7 +13,6 @@ type Place = (usize, u16);
 pub struct Scenario {
     pub switches: usize,
     pub links: Vec<(Place, Place)>,
-    /// Where each host is.
     pub hosts: Vec<Place>,
     /// Host, route, class 2.
     pub flows: Vec<(usize, Vec<u8>, bool)>,

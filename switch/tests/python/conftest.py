@@ -16,6 +16,5 @@ settings.load_profile("switch")
 
 @pytest.fixture(scope="session")
 def switch(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchRig]:
-    """A running switch."""
     with SwitchRig(target, tmp_path_factory.mktemp(target.name), [*PORTS]) as rig:
         yield rig

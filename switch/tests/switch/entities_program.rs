@@ -121,12 +121,10 @@ pub async fn set_port_up(rig: &Rig, port: u16, up: bool) {
     told.await.unwrap();
 }
 
-/// Inserts an entry.
 pub async fn add(controller: &mut Controller, entry: TableEntry) {
     controller.write(vec![insert(table(entry))]).await.unwrap();
 }
 
-/// The entries a filter finds.
 pub async fn find(controller: &mut Controller, filter: TableEntry) -> Vec<TableEntry> {
     let found = controller.read(vec![table(filter)]).await.unwrap();
     let entry = |entity: Entity| match entity.entity {

@@ -50,7 +50,6 @@ pub fn path(text: &str) -> Path {
     }
 }
 
-/// The leaf of an interface's state.
 pub fn state(interface: &str, leaf: &str) -> Path {
     path(&format!(
         "interfaces/interface[name={interface}]/state/{leaf}"
@@ -193,7 +192,6 @@ impl Subscribed {
         Ok(message.map(|message| message.response.unwrap()))
     }
 
-    /// The next notification.
     pub async fn notification(&mut self) -> Notification {
         match self.next().await.unwrap() {
             Some(Response::Update(notification)) => notification,

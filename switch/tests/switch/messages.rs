@@ -123,7 +123,6 @@ pub fn action(action_id: u32, arguments: &[&[u8]]) -> Option<TableAction> {
     })
 }
 
-/// An entry of table `addresses`.
 pub fn address(dst: &[u8], action: Option<TableAction>) -> TableEntry {
     TableEntry {
         table_id: ADDRESSES,

@@ -193,7 +193,6 @@ impl Publishing {
             .unwrap();
     }
 
-    /// Acknowledges samples of a buffer.
     pub fn acknowledge(&mut self, list: i32, buffer: i64, samples: &[i32]) {
         let samples = samples.iter().map(|sample| int(*sample)).collect();
         let samples = Value::List(Type::I32, samples);
@@ -208,7 +207,6 @@ impl Publishing {
             .unwrap();
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, number: libc::c_int) {
         // SAFETY: kill takes two integers; the child has not been waited for, so that its
         // process id is still its own.

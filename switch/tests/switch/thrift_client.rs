@@ -22,7 +22,6 @@ pub fn serve(dataplane: &DataplaneHandle) -> u16 {
     port
 }
 
-/// A connection to a port.
 pub fn connect(port: u16) -> Client {
     Client::connect(port, PATIENCE).unwrap()
 }
@@ -54,7 +53,6 @@ pub fn structure(fields: Vec<(i16, Value)>) -> Value {
     Value::Struct(fields)
 }
 
-/// A list of structures.
 pub fn list(items: Vec<Value>) -> Value {
     Value::List(Type::Struct, items)
 }

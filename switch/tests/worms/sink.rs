@@ -13,7 +13,6 @@ pub struct Sink {
     pub queue: VecDeque<Queued>,
     /// Packets pass at once while none waits.
     pub passes: bool,
-    /// Frames sent.
     pub frames: u64,
 }
 

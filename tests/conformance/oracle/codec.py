@@ -68,7 +68,6 @@ class Worm:
         return header + self.train + self.route + self.signal + self.gather + self.payload
 
     def to_frame(self, checksum: int | None = None) -> bytes:
-        """The Ethernet frame."""
         return self.dst + self.src + ETHERTYPE_WORM.to_bytes(2, "big") + self.to_bytes(checksum)
 
     def is_traced(self) -> bool:

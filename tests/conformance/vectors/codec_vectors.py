@@ -205,7 +205,6 @@ def _invalid() -> list[dict[str, Any]]:
 
 
 def build() -> dict[str, Any]:
-    """The document."""
     addresses = ["224.0.1.1", "239.1.1.7", "239.128.1.7", "232.255.255.255", "239.255.255.254", "225.0.0.0"]
     return {
         "format": "wormcast worm vectors",

@@ -34,7 +34,6 @@ PARTS = [
 
 
 def build() -> Json:
-    """The document."""
     vectors = [vector for part in PARTS for vector in part()]
     names = [vector["name"] for vector in vectors]
     assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)

@@ -41,7 +41,6 @@ struct Options {
     window_ms: u64,
     /// Of the big worms those that are multicast.
     multicast: f64,
-    /// Hosts that send multicast.
     multicast_hosts: usize,
 }
 
@@ -99,7 +98,6 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     Ok(options)
 }
 
-/// What one run gave.
 struct Outcome {
     /// Worms wait in a circle.
     stuck: bool,

@@ -8,7 +8,6 @@ use crate::trains::{OWN_CHANNEL, Scheme, Worm, frame_of};
 
 /// `ABSORBED_MAX` of p4src/shared/sizes.p4.
 pub const ABSORBED_MAX: usize = 32;
-/// `ABSORBED_TRAIN`.
 pub const ABSORBED_TRAIN: usize = 8;
 /// `TURN_LOST_US`.
 pub const LOST_US: u64 = 1_000_000;
@@ -23,9 +22,7 @@ pub const OUT: u8 = 5;
 
 /// Flags of a frame: HEAD.
 pub const HEAD: u8 = 0x02;
-/// TAIL.
 pub const TAIL: u8 = 0x04;
-/// TRAIN.
 pub const TRAIN: u8 = 0x40;
 /// Of `channel_state_t`: a worm has the channel.
 pub const OPEN: u64 = 2;
@@ -83,9 +80,7 @@ pub fn ports(copies: &[Copy]) -> Vec<u8> {
 
 /// A switch and its clock.
 pub struct Lone {
-    /// The switch.
     pub switch: Switch,
-    /// Its clock, µs.
     pub now_us: u64,
     scheme: Scheme,
 }
@@ -162,7 +157,6 @@ impl Lone {
     }
 }
 
-/// What a copy is told by.
 pub fn told(copy: &Copy) -> Left {
     let position = u16::from_be_bytes([copy.frame[26], copy.frame[27]]);
     (copy.port, copy.frame[15], position)

@@ -27,11 +27,9 @@ pub struct Controller {
     pub no_transit: BTreeSet<u16>,
     /// Members whose ACKs one host takes, where switches copy; none: as planned, by the costs.
     pub ack_fan_in: Option<u32>,
-    /// What switches let in.
     pub guard: Guard,
     /// How switches pass worms on.
     pub switching: Switching,
-    /// Whether agents send trains.
     pub trains: bool,
     /// The last epoch planned.
     pub epoch: u64,
@@ -41,16 +39,13 @@ pub struct Controller {
     next_order: Option<RouteOrder>,
 }
 
-/// The usual circuit.
 pub const CIRCUIT: Scheme = Scheme::Circuit(CircuitVariant::OmitLast);
 /// A circuit that returns to the origin.
 pub const RETURN: Scheme = Scheme::Circuit(CircuitVariant::Return);
-/// The usual tree.
 pub const TREE: Scheme = Scheme::Tree {
     variant: TreeVariant::Unordered,
     fan_out: FAN_OUT_DEFAULT,
 };
-/// k-binomial with k = 2.
 pub const K_BINOMIAL: Scheme = Scheme::KBinomial { k: Some(2) };
 /// TREE routes.
 pub const SWITCH: Scheme = Scheme::Switch(SwitchParameters::new(SwitchMode::Tree, TreeGuard::A));
@@ -94,7 +89,6 @@ pub fn schemes_of(topology: &Topology) -> Vec<GroupScheme> {
     all.chain([GroupScheme::Auto]).collect()
 }
 
-/// A group of these members.
 pub fn group(
     id: u16,
     scheme: impl Into<GroupScheme>,

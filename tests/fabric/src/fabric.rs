@@ -82,7 +82,6 @@ pub struct Fabric {
     pub links: BTreeMap<Place, Link>,
     /// Configuration of every engine; the host and its incarnation are put in.
     pub engine_config: EngineConfig,
-    /// The time.
     pub now_ns: u64,
     /// How often each link carried each DATA packet, by sequence number.
     copies: Option<BTreeMap<Place, BTreeMap<u32, u64>>>,
@@ -168,7 +167,6 @@ impl Fabric {
             .map(|(place, copies)| (*place, copies.values().max().copied().unwrap_or(0)))
     }
 
-    /// The time, µs.
     pub fn now_us(&self) -> u64 {
         self.now_ns / 1_000
     }

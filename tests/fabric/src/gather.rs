@@ -18,7 +18,6 @@ pub const STALE: usize = 26;
 pub const UNKNOWN: usize = 25;
 const DELAY_US_MAX: u64 = 3_000;
 
-/// What may go wrong.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Worms that a link loses, of 1.
@@ -98,7 +97,6 @@ pub struct Network {
     slots: Vec<u32>,
     /// ACKs that came to origins and were true.
     pub claims: u64,
-    /// Answers that came.
     pub answers: Vec<Announcement>,
     /// Worms dropped by switches that have restarted since, by reason.
     pub dropped: BTreeMap<usize, u64>,
@@ -373,7 +371,6 @@ impl Network {
             .clone()
     }
 
-    /// A member acknowledges.
     pub fn acknowledge(&mut self, tree: usize, member: usize, again: bool) {
         let (epoch, stream) = self.trees[tree].at[member];
         if !self.trees[tree].plans[&epoch].members.contains(&member) {
@@ -475,7 +472,6 @@ impl Network {
         !self.flying.is_empty()
     }
 
-    /// Time.
     pub fn now_us(&self) -> u64 {
         self.now_us
     }

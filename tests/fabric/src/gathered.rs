@@ -3,7 +3,6 @@
 pub use wormcast_wire::gather::{Announcement, Op, flags};
 use wormcast_wire::{GroupId, HostId, gather, worm};
 
-/// The group of all of them.
 pub const GROUP: GroupId = GroupId(7);
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 

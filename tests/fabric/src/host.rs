@@ -24,11 +24,9 @@ const PATIENCE: Patience = Patience {
 
 /// A host of the fabric.
 pub struct Host {
-    /// Its number.
     pub id: u16,
     /// Its agent; none while it is not running.
     pub agent: Option<Agent>,
-    /// What runs on it.
     pub program: Program,
     /// Programs of many connections that run on it, too.
     pub crowd: Crowd,
@@ -181,7 +179,6 @@ impl Host {
         Some(now)
     }
 
-    /// Takes a frame.
     pub fn receive(&mut self, frame: Vec<u8>, now_us: u64) {
         if let Some(waiting) = &mut self.frozen {
             if waiting.len() < RECEIVE_FRAMES_MAX {

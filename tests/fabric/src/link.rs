@@ -5,24 +5,19 @@ use crate::random::Random;
 /// What a link is like.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkConfig {
-    /// Bits per second.
     pub rate_bps: u64,
-    /// Propagation delay, ns.
     pub delay_ns: u64,
     /// Bytes that wait; a frame that would exceed them is dropped.
     pub queue_bytes: u64,
-    /// Damage.
     pub damage: Damage,
 }
 
 /// How a link harms frames, each with its probability.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Damage {
-    /// The frame vanishes.
     pub loss: f64,
     /// A bit of it is flipped.
     pub corruption: f64,
-    /// It arrives twice.
     pub duplication: f64,
     /// It is held back by up to `reorder_ns`.
     pub reordering: f64,
@@ -43,29 +38,22 @@ impl Damage {
     }
 }
 
-/// What a link did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkStatistics {
-    /// Frames sent onto it.
     pub frames: u64,
-    /// Bytes of them.
     pub bytes: u64,
     /// Frames that found the queue full.
     pub queue_drops: u64,
     /// Frames that vanished, and frames sent while it was down.
     pub losses: u64,
-    /// Most bytes that waited.
     pub queue_peak_bytes: u64,
 }
 
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Link {
-    /// What it is like.
     pub config: LinkConfig,
-    /// What it did.
     pub statistics: LinkStatistics,
-    /// Cut.
     pub down: bool,
     free_at_ns: u64,
 }
@@ -73,14 +61,12 @@ pub struct Link {
 /// A frame that will arrive.
 #[derive(Debug)]
 pub struct Arrival {
-    /// When, ns.
     pub at_ns: u64,
     /// The frame as it arrives.
     pub frame: Vec<u8>,
 }
 
 impl Link {
-    /// An idle link.
     pub fn new(config: LinkConfig) -> Link {
         Link {
             config,

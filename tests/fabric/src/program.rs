@@ -13,7 +13,6 @@ use wormcast_protocol::Instant;
 
 /// The one of the program; those of a crowd have higher numbers.
 pub const CONNECTION: ConnectionId = ConnectionId(1);
-/// Bytes written at once.
 const WRITE_BYTES: u64 = 64 << 10;
 const HEADER_BYTES: usize = 16;
 const PATTERN_BYTES: usize = 65_521;
@@ -43,7 +42,6 @@ fn content(group: u16, origin: u16, number: u32, size: u64, offset: u64, out: &m
 pub struct Message {
     /// Its number at the origin.
     pub number: u32,
-    /// Its bytes.
     pub size: u64,
     /// When its end was read, µs.
     pub at_us: u64,
@@ -99,7 +97,6 @@ impl Writer {
     }
 }
 
-/// How a host reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReaderPolicy {
     /// Bytes after which the disk is full, in each message.
@@ -149,7 +146,6 @@ pub struct Program {
     pub readers: BTreeMap<(u16, u16), Reader>,
     /// Messages read to the end, by group, in the order of their ends: origin and number.
     pub read: BTreeMap<u16, Vec<(u16, u32)>>,
-    /// How this host reads.
     pub policy: ReaderPolicy,
     /// Groups it reads.
     pub groups: BTreeSet<u16>,

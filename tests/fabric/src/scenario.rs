@@ -71,9 +71,7 @@ pub fn engine_config(seed: u64) -> EngineConfig {
 
 /// A fabric with its controller, plans applied.
 pub struct Scenario {
-    /// The fabric.
     pub fabric: Fabric,
-    /// What plans it.
     pub controller: Controller,
     /// For the message of a failure.
     pub seed: u64,
@@ -83,7 +81,6 @@ pub struct Scenario {
 
 /// A network of 256 hosts, some of which are members; the origin is one.
 pub struct Large {
-    /// Of the group.
     pub scheme: Scheme,
     /// How many members there are.
     pub members: u64,
@@ -155,7 +152,6 @@ impl Scenario {
         Scenario::with(topology, controller, link(damage), config, seed)
     }
 
-    /// The testbed with these groups.
     pub fn testbed(
         groups: Vec<Group>,
         link: LinkConfig,
@@ -167,7 +163,6 @@ impl Scenario {
         Scenario::with(topology, controller, link, config, seed)
     }
 
-    /// A fabric as given.
     pub fn with(
         topology: Topology,
         controller: Controller,
@@ -340,7 +335,6 @@ impl Scenario {
         writers.map(|writer| writer.settled_us).max().unwrap_or(0)
     }
 
-    /// Runs for so long.
     pub fn run_for(&mut self, us: u64) {
         let until_us = self.fabric.now_us() + us;
         self.fabric.run_until(until_us, |_| false);

@@ -36,9 +36,7 @@ fn program() -> Arc<LoadedProgram> {
 /// A copy of a frame that leaves by a port.
 #[derive(Debug)]
 pub struct Copy {
-    /// The port.
     pub port: u8,
-    /// The frame.
     pub frame: Vec<u8>,
 }
 
@@ -50,7 +48,6 @@ pub struct Switch {
     waiting: Vec<Queued>,
     /// They do so with time, not at once.
     rounds_take_time: bool,
-    /// Ports that are down.
     down: BTreeSet<u8>,
 }
 

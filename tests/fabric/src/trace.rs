@@ -7,13 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Trace(Arc<Mutex<Vec<String>>>);
 
 impl Trace {
-    /// One thing more.
     pub fn note(&self, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.push(line);
     }
 
-    /// The lines.
     pub fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.join("\n")

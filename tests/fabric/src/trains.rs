@@ -59,11 +59,8 @@ pub struct Worm {
     pub sequence: u16,
     /// A TREE route, or port bytes.
     pub is_tree: bool,
-    /// The route.
     pub route: Vec<u8>,
-    /// Frames.
     pub frames: u16,
-    /// Whose it says it is.
     pub source: u16,
 }
 
@@ -81,7 +78,6 @@ struct Sender {
 /// A worm as its host wanted it sent, whatever number it goes by after a reset.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// When, µs.
     pub at_us: u64,
     /// Its length.
     pub frames: u16,
@@ -90,9 +86,7 @@ pub struct Wanted {
 /// What a host got of a worm: positions in the order in which they came, and whether it was aborted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Positions.
     pub positions: Vec<u16>,
-    /// It ended early.
     pub aborted: bool,
 }
 
@@ -258,7 +252,6 @@ impl Trains {
         })
     }
 
-    /// Now, µs.
     pub fn now_us(&self) -> u64 {
         self.now_us
     }

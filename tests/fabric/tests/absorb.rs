@@ -11,7 +11,6 @@ use wormcast_wire::signal::{self, Signal};
 
 /// `ABSORB_FULL` of `drop_reason_t`.
 const ABSORB_FULL: usize = 27;
-/// `HELD_FULL`.
 const HELD_FULL: usize = 17;
 const FLAG_TAIL: u8 = 0x04;
 const FLAGS_AT: usize = 15;

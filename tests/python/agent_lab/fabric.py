@@ -48,7 +48,6 @@ class Switch(threading.Thread):
             self._ports.append(port)
 
     def run(self) -> None:
-        """For ever."""
         while True:
             ready, _, _ = select.select(self._ports, [], [])
             for port in ready:
@@ -95,7 +94,6 @@ class Directory(agent_pb2_grpc.AgentDirectoryServicer):
         self._groups = groups
 
     def Attach(self, requests: Iterator[Any], _context: Any) -> Iterator[Any]:
-        """One agent."""
         host = next(requests).register.host_id
         yield agent_pb2.ControllerMessage(registered=agent_pb2.Registered(host_id=host))
         routes = [agent_pb2.Route(host=to, ports=bytes([to])) for to in range(self._hosts) if to != host]
@@ -121,7 +119,6 @@ def wait_for_plan(path: Path) -> None:
 
 
 def main() -> None:
-    """See above."""
     directory, binary, hosts = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     groups, options = json.loads(sys.argv[4]), sys.argv[5:]
     for host in range(hosts):

@@ -77,7 +77,6 @@ class Lab:
         return subprocess.Popen(command, stdout=output, **options)
 
     def close(self) -> None:
-        """Ends everything."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

@@ -10,7 +10,6 @@ def _tlv(kind: int, value: bytes) -> bytes:
 
 
 def encode_announcement(announcement: Announcement) -> bytes:
-    """The frame."""
     tlvs = [
         _tlv(1, b"\7host:" + announcement.name.encode()),
         _tlv(2, b"\3" + announcement.mac),

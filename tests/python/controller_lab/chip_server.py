@@ -57,7 +57,6 @@ class ChipServer(p4runtime_pb2_grpc.P4RuntimeServicer):
     # -- P4Runtime ----------------------------------------------------------
 
     async def Capabilities(self, _request: Any, _context: Any) -> Any:
-        """See P4Runtime."""
         return p4r.CapabilitiesResponse(p4runtime_api_version="1.4.0")
 
     async def StreamChannel(self, requests: Any, _context: Any) -> AsyncIterator[Any]:
@@ -70,7 +69,6 @@ class ChipServer(p4runtime_pb2_grpc.P4RuntimeServicer):
                 yield p4r.StreamMessageResponse(arbitration=answer)
 
     async def GetForwardingPipelineConfig(self, request: Any, context: Any) -> Any:
-        """See P4Runtime."""
         if self._config is None:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, NO_PROGRAM)
         kinds = p4r.GetForwardingPipelineConfigRequest.ResponseType
@@ -80,7 +78,6 @@ class ChipServer(p4runtime_pb2_grpc.P4RuntimeServicer):
         return p4r.GetForwardingPipelineConfigResponse(config=config)
 
     async def SetForwardingPipelineConfig(self, request: Any, context: Any) -> Any:
-        """See P4Runtime."""
         if request.config.p4info != self.schema.p4info:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a program for another chip")
         self._config = request.config
@@ -104,7 +101,6 @@ class ChipServer(p4runtime_pb2_grpc.P4RuntimeServicer):
         return p4r.WriteResponse()
 
     async def Read(self, request: Any, _context: Any) -> AsyncIterator[Any]:
-        """See P4Runtime."""
         found = [
             entity
             for asked in request.entities

@@ -12,7 +12,6 @@ class FakeSwitch:
         self.state = state or SwitchState()
 
     def write(self, update: Update) -> None:
-        """Executes one update."""
         entity, operation = update.entity, update.operation
         groups = {group.mgid for group in self.state.multicast()}
         if isinstance(entity, TableDefault | PortRate):

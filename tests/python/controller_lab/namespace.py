@@ -178,13 +178,11 @@ class Lab:
         return code
 
     def get(self, path: str) -> Any:
-        """GET, as JSON."""
         answer = self.api.get(path)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, path: str, body: object) -> Any:
-        """POST, as JSON."""
         answer = self.api.post(path, json=body)
         assert answer.status_code < 300, answer.text
         return answer.json()

@@ -12,6 +12,5 @@ def decoded(plan: AgentPlan) -> agent_pb2.Plan:
 
 
 def decoded_group(plan: AgentPlan, name: str) -> agent_pb2.Group:
-    """The group of that name."""
     (group,) = (group for group in decoded(plan).groups if group.name == name)
     return group

@@ -24,7 +24,6 @@ NEVER_S = 86400.0
 async def running(
     state: Path | None = None, agents: tuple[str, ...] = (), gone_after_s: float = NEVER_S
 ) -> AsyncIterator[Controller]:
-    """A started controller."""
     controller = Controller(Database(state), find_artifacts(), gone_after_s=gone_after_s)
     await controller.start(agents)
     try:

@@ -37,7 +37,6 @@ def make_group(
     name: str | None = None,
     **options: Any,
 ) -> Group:
-    """Makes one group."""
     body = GroupBody(scheme=scheme, members=list(members), id=id, name=name, **options)
     return groups.create_all([body])[0]
 

@@ -16,7 +16,6 @@ use wormcast_wire::{HostId, SwitchId};
 pub struct Violation {
     /// The route, by its ends.
     pub route: (HostId, HostId),
-    /// What is wrong.
     pub flaw: Flaw,
 }
 

@@ -167,7 +167,6 @@ impl Tree {
     }
 }
 
-/// Who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Waiter {
     /// A unicast worm, which may be flushed.
@@ -185,7 +184,6 @@ struct State {
     waiter: Waiter,
 }
 
-/// Who holds a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     /// The worm of this number.

@@ -15,76 +15,46 @@ pub enum DeadlockError {
     UnknownName {
         /// What it would be: branches, buffers, forwarding.
         what: &'static str,
-        /// What was asked for.
         name: String,
-        /// What there is.
         choices: &'static str,
     },
     /// A unicast route that contradicts itself or the topology.
     #[error("route from host {src} to host {dst}: {reason}")]
     Route {
-        /// Host that sends.
         src: HostId,
-        /// Host that receives.
         dst: HostId,
-        /// What is wrong.
         reason: String,
     },
     /// A TREE route that a switch would drop.
     #[error("at switch {switch}: {error}")]
     Tree {
-        /// The switch.
         switch: SwitchId,
-        /// Why it would.
         error: TreeDecodeError,
     },
     /// Two branches of one worm need the same channel.
     #[error("two branches of a tree route leave switch {switch} by port {port}")]
-    TreeMeetsItself {
-        /// Switch the channel leaves.
-        switch: SwitchId,
-        /// Port it leaves by.
-        port: PortId,
-    },
+    TreeMeetsItself { switch: SwitchId, port: PortId },
     /// A port with nothing on it.
     #[error("nothing hangs on port {port} of switch {switch}")]
-    NothingThere {
-        /// The switch.
-        switch: SwitchId,
-        /// The port.
-        port: PortId,
-    },
+    NothingThere { switch: SwitchId, port: PortId },
     /// A byte that is no port, on the way of a broadcast to the root.
     #[error("broadcast at switch {switch}: byte {byte} is no port; ports are 0 to 253")]
-    NoPort {
-        /// Switch it would leave.
-        switch: SwitchId,
-        /// The byte.
-        byte: u8,
-    },
+    NoPort { switch: SwitchId, byte: u8 },
     /// A broadcast that would go down from below the root.
     #[error("broadcast goes down from switch {switch}, which is not the root")]
-    BroadcastBelowRoot {
-        /// Where it would start.
-        switch: SwitchId,
-    },
+    BroadcastBelowRoot { switch: SwitchId },
     /// A worm of a group at a switch that has no entry for it.
     #[error("a worm of the group reaches switch {switch}, which has no entry for it")]
-    NoEntry {
-        /// The switch.
-        switch: SwitchId,
-    },
+    NoEntry { switch: SwitchId },
     /// A multicast that does not start at the root, though all must (WORM §3, scheme B).
     #[error(
         "multicast of host {src} branches or ends at switch {switch} before it has \
                  passed root {root}; with interrupted branches every multicast starts there"
     )]
     NotFromRoot {
-        /// Host that sends.
         src: HostId,
         /// Where it branches, or ends.
         switch: SwitchId,
-        /// The root.
         root: SwitchId,
     },
     /// A plan of a group that cannot be read, or is of another topology.
@@ -92,7 +62,6 @@ pub enum DeadlockError {
     Group {
         /// Where, as in `groups[2].edges[0].class`.
         at: String,
-        /// What is wrong there.
         reason: String,
     },
     /// A host that forwards what it has not received.
@@ -100,9 +69,7 @@ pub enum DeadlockError {
     ForwardsBefore {
         /// Host the message starts at.
         src: HostId,
-        /// Host that forwards.
         from: HostId,
-        /// Host it forwards to.
         to: HostId,
     },
 }

@@ -20,7 +20,6 @@ struct Piece {
 /// A send of a group's message from host to host; see [`ChannelGraph::add_forwards`].
 #[derive(Clone, Debug)]
 pub struct Forward {
-    /// The way.
     pub route: Route,
     /// Class of the buffer it needs at the receiver.
     pub class: BufferClass,

@@ -51,16 +51,12 @@ use wormcast_wire::{HostId, SwitchId};
 /// What makes a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Worm {
-    /// From host to host.
     Unicast {
-        /// Host that sends.
         src: HostId,
-        /// Host that receives.
         dst: HostId,
     },
     /// One worm that switches copy.
     Tree {
-        /// Host that sends.
         src: HostId,
         /// Hosts that receive, ascending.
         hosts: Vec<HostId>,
@@ -79,13 +75,10 @@ pub enum Worm {
 /// A resource held by a worm that waits for the next resource of the cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What is held.
     pub resource: Resource,
-    /// The worm that holds it.
     pub worm: Worm,
 }
 
-/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// No set of worms can wait for each other.
@@ -93,7 +86,6 @@ pub enum Verdict {
         /// All channels, and what else worms wait for, so that every worm takes them in
         /// this order.
         order: Vec<Resource>,
-        /// What was assumed.
         model: Model,
     },
     /// Worms that can wait for each other.
@@ -104,7 +96,6 @@ pub enum Verdict {
         /// False if a worm that branches is in the cycle twice, and no cycle was found
         /// where none is: then there may be a deadlock, and may not.
         proven: bool,
-        /// What was assumed.
         model: Model,
     },
 }

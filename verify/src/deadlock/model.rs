@@ -25,7 +25,6 @@ pub enum Branching {
 }
 
 impl Branching {
-    /// All of them.
     pub const ALL: [Branching; 4] = [
         Branching::Independent,
         Branching::Coupled,
@@ -82,7 +81,6 @@ pub enum Buffers {
 }
 
 impl Buffers {
-    /// All of them.
     pub const ALL: [Buffers; 3] = [Buffers::Spill, Buffers::Classes, Buffers::Shared];
 
     /// Its name on the command line.
@@ -117,7 +115,6 @@ pub enum Forwarding {
 }
 
 impl Forwarding {
-    /// All of them.
     pub const ALL: [Forwarding; 2] = [Forwarding::Store, Forwarding::CutThrough];
 
     /// Its name on the command line.

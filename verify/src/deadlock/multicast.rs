@@ -11,9 +11,7 @@ use wormcast_wire::{HostId, PortId, SwitchId};
 /// Ports that a switch copies the worms of a group to, except the one they come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
-    /// The switch.
     pub switch: SwitchId,
-    /// The ports.
     pub ports: Vec<PortId>,
 }
 
@@ -32,13 +30,11 @@ enum Header {
     Down,
 }
 
-/// Ports by switch.
 type Table = BTreeMap<SwitchId, Vec<PortId>>;
 
 /// A copy that arrives at a switch.
 struct Arrival {
     switch: SwitchId,
-    /// By this port.
     port: PortId,
     /// Place in the tree of the channel it holds.
     place: u32,

@@ -9,31 +9,21 @@ use wormcast_wire::{BufferClass, HostId, PortId, SwitchId};
 pub enum Channel {
     /// From a host into its switch.
     Injection {
-        /// The host.
         host: HostId,
-        /// Its switch.
         switch: SwitchId,
-        /// Port of the switch.
         port: PortId,
     },
     /// From a switch to another.
     Link {
-        /// Switch it leaves.
         from: SwitchId,
-        /// Port it leaves by.
         from_port: PortId,
-        /// Switch it leads to.
         to: SwitchId,
-        /// Port it arrives at.
         to_port: PortId,
     },
     /// From a switch to a host.
     Ejection {
-        /// Switch it leaves.
         switch: SwitchId,
-        /// Port it leaves by.
         port: PortId,
-        /// The host.
         host: HostId,
     },
 }
@@ -45,17 +35,13 @@ pub enum Resource {
     Channel(Channel),
     /// Room for whole worms in the adapter of a host that passes them on.
     Buffer {
-        /// The host.
         host: HostId,
         /// Its class (WORM §4); `None` where all worms share one pool.
         class: Option<BufferClass>,
     },
     /// The turn of one multicast worm at the root; the next one waits until the root has
     /// sent all of it (WORM §3, scheme B).
-    Turn {
-        /// The root.
-        switch: SwitchId,
-    },
+    Turn { switch: SwitchId },
 }
 
 impl From<Channel> for Resource {

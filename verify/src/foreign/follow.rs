@@ -16,7 +16,6 @@ const OWN_PORT: u16 = 0;
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ends {
-    /// Hosts to hosts.
     #[default]
     Hosts,
     /// Switches too, which have addresses of their own.
@@ -42,7 +41,6 @@ impl FromStr for Ends {
 pub(super) enum Out<'a> {
     /// It says nothing.
     Nowhere,
-    /// It drops them, and says so.
     Dropped,
     /// By these ports; each packet by one of them, or a copy by each.
     Ports(&'a [u16]),
@@ -52,7 +50,6 @@ pub(super) enum Out<'a> {
 pub(super) trait Forwarding {
     /// Destinations are numbered below this.
     fn destinations(&self) -> u32;
-    /// What a switch does.
     fn out(&self, switch: u32, destination: u32) -> Out<'_>;
     /// The node that is meant; `None` if that is not known.
     fn end(&self, destination: u32) -> Option<u32>;
@@ -134,7 +131,6 @@ struct Round<'t, T> {
     table: &'t T,
     destination: u32,
     end: Option<u32>,
-    /// Who sends.
     src: u32,
     /// Number of the first channel of the virtual channel that is used.
     first: u32,
@@ -213,7 +209,6 @@ impl<'n> Follower<'n> {
         hosts.iter().copied().find(sends).or(itself.filter(sends))
     }
 
-    /// Destinations that were followed.
     pub fn destinations(&self) -> usize {
         self.destinations
     }

@@ -8,7 +8,6 @@ use wormcast_routing::digraph::Digraph;
 /// One direction of a link, or one virtual channel of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// Node that it leaves.
     pub from: String,
     /// Port it leaves by, if that is known.
     pub from_port: Option<String>,
@@ -23,13 +22,10 @@ pub struct Channel {
 /// A channel that a packet holds while it waits for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// What is held.
     pub channel: Channel,
-    /// By whom.
     pub packet: Packet,
 }
 
-/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// All channels so that every packet takes them in this order; empty if there is none.
@@ -41,7 +37,6 @@ pub struct Verdict {
     pub checked: Vec<(&'static str, usize)>,
     /// Packets that do not arrive, at most [`super::LOST_MAX`].
     pub lost: Vec<Lost>,
-    /// How many were found.
     pub lost_count: usize,
     /// What the topology's file has that was left out.
     pub warnings: Vec<String>,

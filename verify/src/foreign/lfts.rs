@@ -32,7 +32,6 @@ pub(super) struct Tables<'n> {
     levels: Option<(Levels, Vec<u16>)>,
 }
 
-/// What a line says.
 enum Line {
     Nothing,
     Switch(u64),

@@ -20,13 +20,9 @@ pub enum LostKind {
 /// A place where packets to a destination are lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Why.
     pub kind: LostKind,
-    /// Where.
     pub switch: String,
-    /// Port in the entry.
     pub port: Option<u16>,
-    /// One of the packets.
     pub packet: Packet,
     /// Of a loop: each switch and the port by which it is left.
     pub path: Vec<(String, u16)>,

@@ -41,7 +41,6 @@ pub struct Network {
     all_leaving: Vec<Vec<u32>>,
     /// For each host the wire that leaves it, and its switch.
     homes: Vec<(u32, u32)>,
-    /// Hosts at each switch.
     hosts_at: Vec<Vec<u32>>,
     addresses: Option<BTreeMap<u16, u32>>,
     guids: BTreeMap<u64, u32>,

@@ -3,7 +3,6 @@
 /// A packet that takes a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Node it comes from.
     pub src: String,
     /// Node it goes to, if the file says so.
     pub dst: Option<String>,

@@ -32,7 +32,6 @@ pub fn verify_paths(text: &str, network: Option<&Network>) -> Result<Verdict, Fo
     read().map_err(|error| ForeignError::of(0, error))
 }
 
-/// Where the columns are.
 struct Columns {
     path: usize,
     src: Option<usize>,

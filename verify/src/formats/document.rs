@@ -8,7 +8,6 @@ use super::error::FormatError;
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{HostId, SwitchId};
 
-/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Our own: nothing is lost.
@@ -25,7 +24,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: [Format; 5] = [
         Format::Json,
         Format::Ibsim,
@@ -72,16 +70,13 @@ impl FromStr for Format {
 /// What a file calls its switches and hosts, where that says more than their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Of switches.
     pub switches: BTreeMap<SwitchId, String>,
-    /// Of hosts.
     pub hosts: BTreeMap<HostId, String>,
 }
 
 /// A topology with what its file says besides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// The topology.
     pub topology: Topology,
     /// Names of its nodes. Where a file names nodes by words, ids come from the words: if
     /// all switches have one word followed by distinct numbers, as in `leaf1`, `leaf2`, the
@@ -96,7 +91,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// A topology without names.
     pub fn new(topology: Topology) -> Document {
         Document {
             topology,

@@ -11,7 +11,6 @@ use wormcast_wire::{HOST_ID_MAX, HostId, PORT_ID_MAX, PortId, SwitchId};
 /// Where a row of a draft stands in the text.
 #[derive(Clone, Copy)]
 pub(super) enum Origin {
-    /// At this byte.
     Byte(usize),
     /// At this place in its list of a JSON file.
     JsonRow,

@@ -7,13 +7,11 @@ use wormcast_routing::topology::TopologyError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", place.map_or_else(String::new, |at| format!("line {}, column {}: ", at.line, at.column)))]
 pub struct FormatError {
-    /// Where, if it is at one place.
     pub place: Option<Place>,
     /// A word for programs, as of [`TopologyError::code`]; besides those `unknown-format`,
     /// `unsupported` for what a topology cannot have or a format cannot hold,
     /// `links-disagree` and `host-links` for net lists and graphs.
     pub code: &'static str,
-    /// For people.
     pub reason: String,
 }
 

@@ -57,7 +57,6 @@ impl Node<'_> {
     }
 }
 
-/// A port of a node.
 type NodePort<'a> = (&'a str, u8);
 
 /// A net list, its nodes by their names.

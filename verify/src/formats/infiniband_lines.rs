@@ -8,7 +8,6 @@ const LMC_MAX: u8 = 7;
 /// Addresses of one port each; those above are of multicast groups (IBA 4.1.3).
 pub(super) const UNICAST_LIDS: std::ops::RangeInclusive<u16> = 1..=0xBFFF;
 
-/// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Switch,
@@ -19,7 +18,6 @@ pub(super) enum Kind {
 
 /// A line that says something about the net.
 pub(super) enum Entry<'a> {
-    /// Header of a node.
     Node {
         name: &'a str,
         kind: Kind,
@@ -95,7 +93,6 @@ fn is_chassis(line: &str) -> bool {
         && matches!(words.next(), None | Some("(guid"))
 }
 
-/// Every entry of the text.
 pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<Entry<'_>, FormatError>> {
     lines(text).filter_map(move |line| {
         let body = line.text.trim();

@@ -14,21 +14,16 @@ const TYPE_CONTROL: u8 = 1;
 const TYPE_DATA: u8 = 2;
 const TYPE_WINDOW: u8 = 3;
 
-/// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame {
-    /// A JSON object.
     Control(Bytes),
-    /// Bytes of a message.
     Data {
-        /// Whose.
         handle: u32,
         /// 1 to [`DATA_BYTES_MAX`] bytes.
         bytes: Bytes,
     },
     /// The receiver of data frames takes so many bytes more.
     Window {
-        /// Whose.
         handle: u32,
         /// At least 1.
         bytes: u32,
@@ -44,13 +39,10 @@ pub enum FrameError {
     /// Length out of bounds for the type.
     #[error("a {kind} frame with a body of {length} bytes; it must have {least} to {most}")]
     Length {
-        /// Name of the type.
         kind: &'static str,
         /// Bytes of body announced.
         length: usize,
-        /// Least.
         least: usize,
-        /// Most.
         most: usize,
     },
     /// A window update of zero bytes.

@@ -57,7 +57,6 @@ pub enum AbortReason {
     Cancelled,
 }
 
-/// What a client asks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -69,7 +68,6 @@ pub enum Request {
         #[serde(default)]
         client: String,
     },
-    /// Everything about the agent.
     Status {},
     /// The groups this host is a member of, as many as an answer holds.
     Groups {
@@ -77,9 +75,7 @@ pub enum Request {
         #[serde(default)]
         after: Option<u32>,
     },
-    /// Opens a sender.
     OpenSender {
-        /// Where to.
         group: GroupSelector,
         /// Interval of progress events, ms; 0: none.
         #[serde(default)]
@@ -106,7 +102,6 @@ pub enum Request {
     WaitStable {
         /// A sender.
         handle: u32,
-        /// The message.
         message: u64,
         /// Longest wait, ms; absent: none.
         #[serde(default)]
@@ -120,9 +115,7 @@ pub enum Request {
         #[serde(default)]
         message: Option<u64>,
     },
-    /// Opens a receiver.
     OpenReceiver {
-        /// Where from.
         group: GroupSelector,
         /// One origin alone; absent: all.
         #[serde(default)]
@@ -137,7 +130,6 @@ pub enum Request {
     Abort {
         /// A message.
         handle: u32,
-        /// Why.
         #[serde(default)]
         reason: AbortReason,
     },
@@ -148,7 +140,6 @@ pub enum Request {
     },
     /// Closes a sender or receiver.
     Close {
-        /// Which.
         handle: u32,
     },
 }
@@ -158,7 +149,6 @@ pub enum Request {
 pub struct NumberedRequest {
     /// Chosen by the client.
     pub id: u64,
-    /// What it asks.
     pub request: Request,
 }
 
@@ -192,7 +182,6 @@ impl NumberedRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// Not a request.
     BadRequest,
     /// The first request must be hello.
     HelloFirst,
@@ -222,11 +211,9 @@ pub enum ErrorCode {
     WrongState,
 }
 
-/// A refusal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// For programs.
     pub code: ErrorCode,
     /// For people: names the value, the bound and the choices.
     pub message: String,
@@ -249,11 +236,9 @@ impl ApiError {
 /// Outcome of a message at one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MemberOutcome {
-    /// The member.
     pub host: u16,
     /// Its application has confirmed the message.
     pub delivered: bool,
-    /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// It took no part in the group when the message began.
@@ -287,11 +272,9 @@ pub struct Arrival {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
-    /// A sender's progress.
     Progress {
         /// The sender.
         handle: u32,
-        /// Its group's stream.
         #[serde(flatten)]
         progress: StreamProgress,
     },
@@ -299,29 +282,22 @@ pub enum Notice {
     MemberFailed {
         /// The sender.
         handle: u32,
-        /// The message.
         message: u64,
-        /// The member.
         host: u16,
-        /// Why.
         reason: String,
     },
     /// A message of this sender has come to a member where nobody receives.
     MemberUnclaimed {
         /// The sender.
         handle: u32,
-        /// The message.
         message: u64,
-        /// The member.
         host: u16,
     },
     /// A message begins to arrive.
     MessageBegin {
-        /// The receiver.
         receiver: u32,
         /// A new handle; data frames carry it.
         handle: u32,
-        /// Whose message.
         origin: u16,
         /// Data bytes that may come before the client must send window updates.
         window_bytes: u32,
@@ -331,7 +307,6 @@ pub enum Notice {
     },
     /// All data of the message has been sent; confirm or abort must follow.
     MessageEnd {
-        /// The message.
         handle: u32,
         /// Bytes in all.
         length: u64,
@@ -340,24 +315,11 @@ pub enum Notice {
         arrival: Option<Arrival>,
     },
     /// The rest of the message will not come; the handle is gone.
-    MessageLost {
-        /// The message.
-        handle: u32,
-        /// Why.
-        reason: String,
-    },
+    MessageLost { handle: u32, reason: String },
     /// The sender or receiver is gone.
-    HandleClosed {
-        /// Which.
-        handle: u32,
-        /// Why.
-        reason: String,
-    },
+    HandleClosed { handle: u32, reason: String },
     /// The connection ends; no answer is due.
-    Goodbye {
-        /// Why.
-        reason: String,
-    },
+    Goodbye { reason: String },
 }
 
 #[cfg(test)]

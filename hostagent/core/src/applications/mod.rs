@@ -23,7 +23,6 @@ use std::sync::Arc;
 use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
 use wormcast_wire::{GroupId, HostId};
 
-/// All local applications.
 pub struct Applications {
     connections: Connections,
     sending: Sending,
@@ -31,7 +30,6 @@ pub struct Applications {
 }
 
 impl Applications {
-    /// Nobody connected.
     pub fn new(patience: Patience) -> Self {
         Self {
             connections: Connections::default(),

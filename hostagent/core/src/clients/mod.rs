@@ -33,7 +33,6 @@ pub struct Serving<'a> {
     pub host: Option<HostId>,
     /// Groups of the plan in force; none before the first plan.
     pub groups: Option<&'a GroupTable>,
-    /// Now.
     pub now: Instant,
 }
 
@@ -45,7 +44,6 @@ pub struct ConnectionId(pub u64);
 /// name it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key {
-    /// Whose.
     pub connection: ConnectionId,
     /// Number on that connection.
     pub number: u32,
@@ -54,16 +52,13 @@ pub struct Key {
 /// What goes to a client.
 #[derive(Debug)]
 pub enum Outbound {
-    /// An answer.
     Reply {
-        /// Of the request.
         id: u64,
         /// What it asked for, or why not.
         result: Result<Value, ApiError>,
     },
     /// Something it did not ask for.
     Notice(Notice),
-    /// Bytes of a message.
     Data {
         /// The message.
         handle: u32,
@@ -74,17 +69,12 @@ pub enum Outbound {
     Window {
         /// The sender.
         handle: u32,
-        /// Bytes.
         bytes: u32,
     },
     /// The connection is to be closed after this.
-    Close {
-        /// Why.
-        reason: String,
-    },
+    Close { reason: String },
 }
 
-/// A connection's state.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Process at the other end, for error texts.

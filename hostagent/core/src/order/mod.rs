@@ -30,7 +30,6 @@ pub const ORDER_BYTES_MAX: usize = 128 << 10;
 /// Who says in which order messages come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequencer {
-    /// The host.
     pub host: HostId,
     /// Grows whenever one is chosen anew.
     pub epoch: u64,
@@ -75,7 +74,6 @@ pub trait Streams {
 /// A message, by its origin, the life of the stream and its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId {
-    /// Whose.
     pub origin: HostId,
     /// Life of the stream.
     pub stream: u32,
@@ -105,7 +103,6 @@ pub struct Order {
     heard: Option<u32>,
     /// In their order: those that not all members have begun to read.
     live: VecDeque<Run>,
-    /// Of them, those that are done here.
     done: usize,
     /// Since the last snapshot all that was said has been taken: of whom, in which life of its stream and part without a gap.
     follows: Option<Follows>,
@@ -151,7 +148,6 @@ impl Order {
         order
     }
 
-    /// Another plan.
     pub fn plan(&mut self, members: &[HostId], sequencer: Sequencer) {
         let members: BTreeSet<HostId> = members.iter().copied().collect();
         if self.members != members || self.sequencer.epoch < sequencer.epoch {
@@ -393,7 +389,6 @@ impl Order {
         self.follows.is_some()
     }
 
-    /// Who is the sequencer.
     pub fn sequencer(&self) -> HostId {
         self.sequencer.host
     }

@@ -11,16 +11,13 @@ use wormcast_agent_proto as proto;
 use wormcast_protocol::Gathered;
 use wormcast_wire::{GroupId, HostId, MTU_MAX, MTU_MIN, pdu};
 
-/// Bytes of a group's name at most.
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
 
 /// What a group's scheme is called in which each message takes the structure for its length.
 pub const AUTO: &str = "auto";
 
-/// A group of the plan.
 #[derive(Clone, Debug)]
 pub struct PlannedGroup {
-    /// Its number.
     pub id: GroupId,
     /// Its name; may be empty.
     pub name: String,

@@ -8,9 +8,7 @@ use wormcast_wire::{GroupId, HostId};
 /// A member that does not get the messages that begin now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeftOut {
-    /// The member.
     pub host: HostId,
-    /// Why, for people.
     pub reason: String,
 }
 

@@ -39,7 +39,6 @@ const RECIRCULATE_PORT: u8 = 254;
 pub struct AgentPlan {
     /// The controller's number for it.
     pub epoch: u64,
-    /// This host.
     pub host: HostId,
     /// Unicast routes by destination.
     pub routes: BTreeMap<HostId, Arc<Alternatives>>,
@@ -66,7 +65,6 @@ pub struct AgentPlan {
 pub struct RefusedGroup {
     /// Its number as the plan has it.
     pub group: u32,
-    /// Why not.
     pub reason: String,
 }
 

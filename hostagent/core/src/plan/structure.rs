@@ -16,11 +16,9 @@ const EXPECTED_MAX: usize = 64;
 pub struct PlannedStructure {
     /// The longest message that takes it.
     pub bytes_most: u64,
-    /// The scheme.
     pub scheme: SchemeName,
     /// Members in the order the scheme works on.
     pub order: Arc<[HostId]>,
-    /// The shape.
     pub recipe: Recipe,
     /// What it was chosen for: bytes of messages, and the µs that each is expected to take.
     pub expected: Vec<(u64, f64)>,

@@ -12,7 +12,6 @@ use wormcast_wire::{HostId, SchemeName};
 pub(super) struct PlannedStructures {
     /// The host this agent runs on.
     pub(super) host: HostId,
-    /// The group.
     pub(super) group: Arc<PlannedGroup>,
 }
 

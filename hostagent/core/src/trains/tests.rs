@@ -291,7 +291,6 @@ fn a_plan_without_trains_ends_the_open_one_with_its_next_frame() {
     assert_eq!(places(&frames), expected);
 }
 
-/// All frames of a train of one source.
 fn train(source: u16, sequence: u16, frames: u16, route: &[u8]) -> Vec<Vec<u8>> {
     let couple = |position| {
         let mut frame = worm(sequence, Kind::Unicast, route, 40);

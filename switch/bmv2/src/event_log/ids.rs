@@ -28,7 +28,6 @@ struct Control {
 }
 
 impl EventIds {
-    /// Those of a program.
     pub(super) fn of(program: &Program) -> Self {
         let (ids, names) = (program.ids(), &program.names);
         let by_name =
@@ -78,7 +77,6 @@ impl EventIds {
     }
 }
 
-/// The id at a place.
 pub(super) fn id(ids: &[i32], place: u32) -> i32 {
     ids.get(place as usize).copied().unwrap_or(-1)
 }

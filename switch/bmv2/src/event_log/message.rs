@@ -7,41 +7,30 @@ pub enum LogEvent {
     PacketIn(i32),
     /// A frame goes out by this port.
     PacketOut(i32),
-    /// This parser begins.
     ParserStart(i32),
     /// This parser has ended, with or without an error.
     ParserDone(i32),
-    /// This header was extracted.
     ParserExtract(i32),
-    /// This deparser begins.
     DeparserStart(i32),
-    /// This deparser has ended.
     DeparserDone(i32),
-    /// This header was written.
     DeparserEmit(i32),
     /// The turn of this checksum came, whether its condition held or not.
     ChecksumUpdate(i32),
-    /// This pipeline begins.
     PipelineStart(i32),
-    /// This pipeline has ended.
     PipelineDone(i32),
     /// A condition was looked at.
     ConditionEval {
-        /// Which one.
         condition: i32,
-        /// What it came to.
         holds: bool,
     },
     /// A table has an entry for the packet.
     TableHit {
-        /// Which one.
         table: i32,
         /// Handle of the entry.
         entry: i32,
     },
     /// This table has no entry for the packet.
     TableMiss(i32),
-    /// This action begins.
     ActionExecute(i32),
     /// Another program runs. Of no packet: the fields that name one are 0.
     ConfigChange,
@@ -59,7 +48,6 @@ const CONFIG_CHANGE: i32 = 999;
 /// Source: `msg_hdr_t` and the structures after it in BMv2's `event_logger.cpp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogMessage {
-    /// Device id.
     pub device_id: u64,
     /// XXH64 with seed 0 of the packet as it came in, by which it can be found at several
     /// switches.
@@ -68,7 +56,6 @@ pub struct LogMessage {
     pub packet: u64,
     /// Number of the copy that left its queue, 0 before.
     pub copy: u64,
-    /// What happened.
     pub event: LogEvent,
 }
 
@@ -136,7 +123,6 @@ impl LogMessage {
         }
     }
 
-    /// The message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (number, rest) = self.event.parts();
         let mut bytes = Vec::with_capacity(48);

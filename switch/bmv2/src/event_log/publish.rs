@@ -47,7 +47,6 @@ impl EventLog {
         }
     }
 
-    /// Where they are published.
     pub fn address(&self) -> &Address {
         self.publisher.address()
     }

@@ -118,7 +118,6 @@ impl DataplaneInterface for DataplaneService {
     }
 }
 
-/// A client that streams.
 struct Served {
     switch: MessageSwitch,
     responses: mpsc::Sender<Result<PacketStreamResponse, Status>>,
@@ -127,9 +126,7 @@ struct Served {
 
 /// Why a stream ends.
 enum End {
-    /// The client has gone.
     Gone,
-    /// The switch has.
     Stopped,
 }
 

@@ -10,40 +10,29 @@ const HEAD_BYTES: usize = 12;
 /// Source: `packet_hdr_t` of BMv2's `dev_mgr_packet_in.cpp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortMessage {
-    /// A port is there.
     Add {
-        /// Which one.
         port: u32,
     },
-    /// A port is gone.
     Remove {
-        /// Which one.
         port: u32,
     },
     /// A port is up or down.
     Status {
-        /// Which one.
         port: u32,
-        /// Whether it is up.
         up: bool,
     },
     /// A frame comes to a port.
     In {
-        /// Which one.
         port: u32,
-        /// Its bytes.
         frame: Vec<u8>,
     },
     /// A frame leaves by a port.
     Out {
-        /// Which one.
         port: u32,
-        /// Its bytes.
         frame: Vec<u8>,
     },
     /// Something is asked about a port.
     Question {
-        /// Which one.
         port: u32,
         /// What; BMv2 knows no question.
         question: u32,
@@ -52,13 +41,11 @@ pub enum PortMessage {
     NotSupported {
         /// The port that was asked about.
         port: u32,
-        /// What was asked.
         question: u32,
     },
 }
 
 impl PortMessage {
-    /// The message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = |numbers: [u32; 3]| -> Vec<u8> {
             numbers.iter().flat_map(|n| n.to_le_bytes()).collect()

@@ -24,7 +24,6 @@ const FRAME_BYTES_MAX: usize = 65_535;
 /// A switch that frames come to in messages.
 #[derive(Clone, Debug)]
 pub struct MessageSwitch {
-    /// Its device id.
     pub device_id: u64,
     /// Its data plane, which has [`MessagePorts`](wormcast_switch_dataplane::MessagePorts).
     pub dataplane: DataplaneHandle,

@@ -8,7 +8,6 @@ use std::str::FromStr;
 /// Longest path of a Unix socket, bytes: `sun_path` without the zero at its end (unix(7)).
 const PATH_BYTES_MAX: usize = 107;
 
-/// Where a socket is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket: `ipc://PATH`.

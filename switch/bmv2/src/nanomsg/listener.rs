@@ -21,7 +21,6 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin> Stream for S {}
 
-/// Where connections come from.
 #[derive(Debug)]
 pub(super) enum Listener {
     Ipc(UnixListener),
@@ -32,7 +31,6 @@ pub(super) enum Listener {
 pub(super) type Bound = (Listener, Address, Option<SocketFile>);
 
 impl Listener {
-    /// Listens.
     pub(super) async fn bind(address: &Address) -> io::Result<Bound> {
         match address {
             Address::Ipc(path) => {
@@ -48,7 +46,6 @@ impl Listener {
         }
     }
 
-    /// The next connection.
     pub(super) async fn accept(&self) -> Box<dyn Stream> {
         loop {
             let accepted: io::Result<Box<dyn Stream>> = match self {

@@ -113,7 +113,6 @@ impl Publisher {
         !self.shared.subscribers().is_empty()
     }
 
-    /// Waits until somebody listens.
     pub async fn wait_until_heard(&self) {
         loop {
             let mut joined = pin!(self.shared.joined.notified());

@@ -53,7 +53,6 @@ struct LearnList {
     /// Samples without acknowledgement by buffer, that which is being filled among them;
     /// `None` where one was acknowledged alone.
     unacknowledged: BTreeMap<u64, Vec<Option<Sample>>>,
-    /// All of these.
     known: BTreeSet<Sample>,
 }
 
@@ -85,7 +84,6 @@ impl LearnList {
         self.samples > 0 && self.samples >= self.buffer_samples
     }
 
-    /// Empties the buffer.
     fn take(&mut self, list: u16, counts: &mut LearnCounts) -> Buffer {
         let buffer = self.buffer;
         self.buffer += 1;
@@ -233,7 +231,6 @@ impl LearnLists {
         list.is_full().then(|| list.take(id, &mut self.counts))
     }
 
-    /// What became of samples.
     pub fn counts(&self) -> LearnCounts {
         self.counts
     }

@@ -40,7 +40,6 @@ pub enum Notification {
 }
 
 impl Notification {
-    /// The message.
     pub fn to_bytes(&self, device_id: u64) -> Vec<u8> {
         let (topic, length) = match self {
             Self::Learned { data, .. } => (LEARNED, data.len()),

@@ -90,7 +90,6 @@ impl Notifier {
         }
     }
 
-    /// Where it publishes.
     pub fn address(&self) -> String {
         self.publisher.address().to_string()
     }

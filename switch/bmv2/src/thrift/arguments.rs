@@ -38,7 +38,6 @@ impl Arguments {
         self.values.get(position)?.as_ref()
     }
 
-    /// A truth value.
     pub fn bool(&self, position: usize) -> bool {
         matches!(self.get(position), Some(Value::Bool(true)))
     }
@@ -48,7 +47,6 @@ impl Arguments {
         self.get(position).map_or(0, integer)
     }
 
-    /// Bytes.
     pub fn bytes(&self, position: usize) -> &[u8] {
         self.get(position).map_or(&[], bytes)
     }
@@ -58,7 +56,6 @@ impl Arguments {
         std::str::from_utf8(self.bytes(position)).unwrap_or("\u{fffd}")
     }
 
-    /// Items of a list.
     pub fn items(&self, position: usize) -> &[Value] {
         match self.get(position) {
             Some(Value::List(_, items)) => items,

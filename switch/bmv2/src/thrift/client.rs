@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::wire::{Message, MessageKind, Value, WireError};
 
-/// How a call failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
     /// The exception that the method declares: its code.

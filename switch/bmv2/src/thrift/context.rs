@@ -51,9 +51,7 @@ pub trait Target {
 /// What the switch says of itself.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
-    /// Device id.
     pub device_id: u64,
-    /// Port of this server.
     pub thrift_port: u16,
     /// Settings of the pipelines that programs are swapped in with.
     pub pipeline: PipelineConfig,
@@ -76,13 +74,11 @@ pub struct State {
     pub pending: Option<Arc<LoadedProgram>>,
     /// Who publishes what was learned, if somebody does.
     pub notifier: Option<Arc<Notifier>>,
-    /// Members that are defaults of their tables.
     pub default_members: BTreeMap<TableId, i32>,
     program: Option<Arc<LoadedProgram>>,
 }
 
 impl State {
-    /// Nothing yet.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -93,7 +89,6 @@ impl State {
 
 /// What one call works on.
 pub struct Context<'a> {
-    /// The switch.
     pub switch: &'a mut dyn Target,
     /// What is remembered.
     pub state: &'a mut State,
@@ -144,13 +139,9 @@ impl Context<'_> {
 
 /// A table that a call is about.
 pub struct Table<'a> {
-    /// The pipeline it is in.
     pub pipeline: &'a mut Pipeline,
-    /// What is remembered.
     pub state: &'a mut State,
-    /// The program.
     pub program: Arc<LoadedProgram>,
-    /// Which one.
     pub id: TableId,
 }
 

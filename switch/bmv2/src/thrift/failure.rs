@@ -10,18 +10,12 @@ use wormcast_switch_pipeline::ControlError;
 pub enum Failure {
     /// The exception that the method declares, which carries only a number.
     Declared {
-        /// Its code.
         code: i32,
         /// Why, in words, for the log.
         why: String,
     },
     /// The call was not understood, or cannot be carried out at all.
-    Application {
-        /// What kind of failure.
-        kind: Application,
-        /// Why, in words.
-        why: String,
-    },
+    Application { kind: Application, why: String },
 }
 
 /// Kinds of `TApplicationException`.
@@ -47,7 +41,6 @@ macro_rules! codes {
         pub enum $name { $($(#[$code_doc])* $code = $number,)* }
 
         impl $name {
-            /// The exception, and why.
             pub fn because(self, why: impl Into<String>) -> Failure {
                 Failure::Declared { code: self as i32, why: why.into() }
             }
@@ -70,21 +63,16 @@ codes! {
         MetersDisabled = 5,
         /// Entries of the table do not age.
         AgeingDisabled = 6,
-        /// No such table.
         InvalidTableName = 7,
         /// No such action, or not one of this table.
         InvalidActionName = 8,
         /// A method for tables with an action profile, or for those without one.
         WrongTableType = 9,
-        /// No such member.
         InvalidMemberHandle = 10,
         /// A group or an entry refers to the member.
         MemberStillUsed = 11,
-        /// The member is in the group.
         MemberAlreadyInGroup = 12,
-        /// The member is not in the group.
         MemberNotInGroup = 13,
-        /// No such group.
         InvalidGroupHandle = 14,
         /// An entry refers to the group.
         GroupStillUsed = 15,
@@ -98,7 +86,6 @@ codes! {
         InvalidMeterOperation = 19,
         /// The program fixes the default entry.
         DefaultEntryIsConst = 21,
-        /// No such action profile.
         InvalidActionProfileName = 23,
         /// The action profile has no selector, so no groups.
         NoActionProfileSelection = 24,
@@ -108,7 +95,6 @@ codes! {
         BadActionData = 26,
         /// The table has no key, so no entries but the default one.
         NoTableKey = 27,
-        /// Something else.
         Error = 100,
     }
 }
@@ -116,7 +102,6 @@ codes! {
 codes! {
     /// `InvalidCounterOperation`.
     CounterError {
-        /// No such indirect counter.
         InvalidName = 1,
         /// Past its size.
         InvalidIndex = 2,
@@ -126,7 +111,6 @@ codes! {
 codes! {
     /// `InvalidMeterOperation`.
     MeterError {
-        /// No such indirect meter.
         InvalidName = 1,
         /// Past its size.
         InvalidIndex = 2,
@@ -134,7 +118,6 @@ codes! {
         BadRatesList = 3,
         /// A rate below 0, or below the one before it.
         InvalidRate = 4,
-        /// A burst below 0.
         InvalidBurst = 5,
     }
 }
@@ -142,7 +125,6 @@ codes! {
 codes! {
     /// `InvalidRegisterOperation`.
     RegisterError {
-        /// No such register.
         InvalidName = 1,
         /// Past its size.
         InvalidIndex = 2,
@@ -166,7 +148,6 @@ codes! {
     ValueSetError {
         /// No such parser value set.
         InvalidName = 1,
-        /// Something else.
         Error = 2,
     }
 }
@@ -174,7 +155,6 @@ codes! {
 codes! {
     /// `InvalidLearnOperation`.
     LearnError {
-        /// No such digest.
         InvalidList = 1,
     }
 }
@@ -182,7 +162,6 @@ codes! {
 codes! {
     /// `InvalidDevMgrOperation`.
     PortError {
-        /// Whatever it was.
         Error = 1,
     }
 }
@@ -190,7 +169,6 @@ codes! {
 codes! {
     /// `InvalidCrcOperation`, and `InvalidToeplitzHashOperation`.
     CrcError {
-        /// No such calculation.
         InvalidName = 1,
         /// The program gives it another algorithm.
         WrongType = 2,
@@ -202,7 +180,6 @@ codes! {
     LookupError {
         /// No such kind of object.
         InvalidType = 0,
-        /// No such object.
         InvalidName = 1,
     }
 }
@@ -214,11 +191,8 @@ codes! {
         Full = 1,
         /// A group number that cannot be.
         InvalidGroup = 2,
-        /// No such group.
         InvalidGroupHandle = 3,
-        /// No such node.
         InvalidNodeHandle = 4,
-        /// Something else.
         Error = 5,
     }
 }
@@ -226,7 +200,6 @@ codes! {
 codes! {
     /// `InvalidMirroringOperation`.
     MirrorError {
-        /// No such session.
         NotFound = 1,
     }
 }

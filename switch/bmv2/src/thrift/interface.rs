@@ -15,7 +15,6 @@ use super::{arrays, config, multicast, profiles, saved_state, tables, target, va
 pub struct Method {
     /// Name of the service in the multiplexed protocol.
     pub service: &'static str,
-    /// Name.
     pub name: &'static str,
     /// Types of the arguments; the first one is field 1.
     pub arguments: &'static [Type],

@@ -7,7 +7,6 @@ use super::multicast_nodes::{Multicast, Node, Numbers};
 use super::wire::Value;
 use wormcast_switch_pipeline::Pipeline;
 
-/// Most nodes.
 pub const NODES_MAX: usize = 65_536;
 
 /// Most link aggregation groups, as in BMv2.

@@ -17,7 +17,6 @@ pub fn member_id(handle: i64) -> u32 {
     (handle as i32 as u32).wrapping_add(1)
 }
 
-/// The id of a group.
 pub fn group_id(handle: i64) -> u32 {
     member_id(handle)
 }

@@ -29,7 +29,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long a client may leave an answer unread.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that listens.
 #[derive(Debug)]
 pub struct ThriftServer {
     listener: TcpListener,

@@ -14,7 +14,6 @@ pub fn bits_json(bits: &Bits) -> Json {
     Json::String(digits)
 }
 
-/// The fields of a key.
 pub fn key_json(key: &[FieldMatch]) -> Json {
     let field = |matched: &FieldMatch| match matched {
         FieldMatch::Any => Json::Null,
@@ -41,7 +40,6 @@ pub fn action_json(program: &Program, call: &ActionCall) -> Json {
 
 /// Reads a state for a program.
 pub struct Reading<'a> {
-    /// The program.
     pub program: &'a Program,
 }
 
@@ -51,19 +49,16 @@ fn unexpected(found: &Json, expected: &str) -> Failure {
 }
 
 impl Reading<'_> {
-    /// Members of an object.
     pub fn object<'j>(&self, json: &'j Json) -> Result<&'j Map<String, Json>, Failure> {
         json.as_object()
             .ok_or_else(|| unexpected(json, "an object"))
     }
 
-    /// Items of a list.
     pub fn list<'j>(&self, json: &'j Json) -> Result<&'j [Json], Failure> {
         let list = json.as_array().map(Vec::as_slice);
         list.ok_or_else(|| unexpected(json, "a list"))
     }
 
-    /// A number.
     pub fn number<T: TryFrom<i64>>(&self, json: &Json) -> Result<T, Failure> {
         let number = json.as_i64().and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| unexpected(json, "a number that fits"))
@@ -77,7 +72,6 @@ impl Reading<'_> {
         self.number(json).map(Some)
     }
 
-    /// A value.
     pub fn bits(&self, json: &Json) -> Result<Bits, Failure> {
         let refuse = || unexpected(json, "an even number of hexadecimal digits");
         let digits = json.as_str().ok_or_else(refuse)?.as_bytes();
@@ -124,7 +118,6 @@ impl Reading<'_> {
         }))
     }
 
-    /// Replicas.
     pub fn replicas(&self, json: &Json) -> Result<Vec<Replica>, Failure> {
         let mut replicas = Vec::new();
         for pair in self.list(json)? {
@@ -180,7 +173,6 @@ impl Reading<'_> {
         })
     }
 
-    /// A call of an action of a table.
     pub fn table_call(&self, table: TableId, json: &Json) -> Result<ActionCall, Failure> {
         self.call(json, |name| self.program.table_action(table, name))
     }
@@ -201,7 +193,6 @@ impl Reading<'_> {
         })
     }
 
-    /// What an entry of a table does.
     pub fn entry_action(&self, table: TableId, json: &Json) -> Result<EntryAction, Failure> {
         if let Some(call) = json.get("call") {
             return self.table_call(table, call).map(EntryAction::Call);

@@ -75,7 +75,6 @@ fn write_handle(handle: EntryHandle) -> Value {
     Value::I32(handle.to_u32() as i32)
 }
 
-/// The entry with a handle.
 fn find(table: &Table<'_>, handle: i64) -> Result<(EntryHandle, TableEntry), Failure> {
     let (found, entry) = find_number(table, handle)?;
     if u32::from(found.generation) != handle as i32 as u32 >> 24 {

@@ -95,7 +95,6 @@ fn find(context: &mut Context<'_>, call: &Arguments) -> Result<CloneSession, Fai
         .ok_or_else(|| MirrorError::NotFound.because(format!("there is no mirroring session {id}")))
 }
 
-/// The port of a session that has one.
 fn only_port(session: &CloneSession) -> Option<i32> {
     match session.replicas.as_slice() {
         [replica] => Some(i32::from(replica.port.0)),

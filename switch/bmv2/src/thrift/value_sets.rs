@@ -47,7 +47,6 @@ fn cut(bytes: &[u8], first: usize, width: u32) -> Bits {
     Bits::from_bytes(&cut)
 }
 
-/// The fields of a value.
 fn split(value: &Bits, fields_bits: &[u32]) -> Vec<FieldMatch> {
     let total: u32 = fields_bits.iter().sum();
     let bytes = value.to_padded_bytes(total);
@@ -80,7 +79,6 @@ fn join(fields: &[FieldMatch], fields_bits: &[u32]) -> Option<Vec<u8>> {
 }
 
 impl Target<'_> {
-    /// The member of a call.
     fn member(&self, call: &Arguments) -> Result<Vec<FieldMatch>, Failure> {
         let value = Bits::from_bytes(call.bytes(2));
         let total: u32 = self.fields_bits.iter().sum();

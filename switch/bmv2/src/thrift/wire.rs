@@ -21,58 +21,41 @@ const VERSION_1: u32 = 0x8001_0000;
 /// Type of a value, as numbered on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A truth value.
     Bool = 2,
-    /// Eight bits, signed.
     I8 = 3,
     /// IEEE 754, 64 bits.
     Double = 4,
-    /// Sixteen bits, signed.
     I16 = 6,
     /// Thirty-two bits, signed; enumerations too.
     I32 = 8,
-    /// Sixty-four bits, signed.
     I64 = 10,
     /// Bytes or text.
     Binary = 11,
     /// Fields with numbers.
     Struct = 12,
-    /// Pairs.
     Map = 13,
     /// Values of one type, none twice.
     Set = 14,
-    /// Values of one type.
     List = 15,
 }
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A truth value.
     Bool(bool),
-    /// Eight bits.
     I8(i8),
-    /// A floating point number.
     Double(f64),
-    /// Sixteen bits.
     I16(i16),
-    /// Thirty-two bits.
     I32(i32),
-    /// Sixty-four bits.
     I64(i64),
-    /// Bytes or text.
     Binary(Vec<u8>),
     /// Fields in the order of the wire.
     Struct(Vec<(i16, Value)>),
     /// Types of keys and values, and the pairs.
     Map(Type, Type, Vec<(Value, Value)>),
-    /// A set.
     Set(Type, Vec<Value>),
-    /// A list.
     List(Type, Vec<Value>),
 }
 
-/// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// A call that is answered.
@@ -85,12 +68,10 @@ pub enum MessageKind {
     Oneway = 4,
 }
 
-/// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// Name of the method; `service:method` in a call over the multiplexed protocol.
     pub name: String,
-    /// What it is.
     pub kind: MessageKind,
     /// Number that ties the answer to the call.
     pub sequence: i32,
@@ -132,7 +113,6 @@ impl Type {
 }
 
 impl Value {
-    /// Its type.
     pub fn kind(&self) -> Type {
         match self {
             Value::Bool(_) => Type::Bool,
@@ -149,7 +129,6 @@ impl Value {
         }
     }
 
-    /// Text.
     pub fn text(text: &str) -> Self {
         Value::Binary(text.as_bytes().to_vec())
     }

@@ -23,7 +23,6 @@ pub enum Level {
     Info,
     /// Something is not as it should be; the switch goes on.
     Warn,
-    /// Something failed.
     Error,
     /// Above every line: nothing is written.
     Off,
@@ -82,7 +81,6 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Writes nothing.
     pub fn off() -> Self {
         Self {
             level: Level::Off,

@@ -16,7 +16,6 @@ pub const OLDER_LOG_FILES_MAX: u32 = 10_000;
 /// oldest last, each name with the suffix at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFiles {
-    /// `FILE`.
     pub path: PathBuf,
     /// What every name ends with.
     pub suffix: &'static str,

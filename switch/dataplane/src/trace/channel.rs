@@ -33,7 +33,6 @@ impl TraceSink for ChannelSink {
     }
 }
 
-/// The reading end.
 #[derive(Debug)]
 pub struct TraceReader {
     records: mpsc::Receiver<Arc<TraceRecord>>,

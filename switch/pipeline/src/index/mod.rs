@@ -15,7 +15,6 @@ pub(super) use hash::HashIndex;
 pub(super) use prefix::PrefixIndex;
 pub(super) use ranked::RankedIndex;
 
-/// No entry.
 const NONE: u32 = u32::MAX;
 /// Keys up to this many bits are looked up in an array.
 const DENSE_BITS_MAX: u32 = 12;
@@ -94,7 +93,6 @@ impl Index {
         }
     }
 
-    /// Removes a pattern that is there.
     pub(super) fn remove(&mut self, pattern: &Pattern, entry: u32) {
         match self {
             Index::Keyless => {}

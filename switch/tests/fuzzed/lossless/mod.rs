@@ -30,7 +30,6 @@ fn frame(bytes: &[u8]) {
     assert_eq!(PauseFrame::parse(&written), Ok(pause));
 }
 
-/// One of these rates.
 fn rate(draws: &mut Draws<'_>, rates: &[&str]) -> BitRate {
     rates[draws.below(rates.len())].parse().expect("a rate")
 }

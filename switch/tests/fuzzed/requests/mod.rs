@@ -49,7 +49,6 @@ struct Step {
     /// One of the constants below.
     #[prost(uint32, tag = "1")]
     kind: u32,
-    /// The request.
     #[prost(bytes = "vec", tag = "2")]
     payload: Vec<u8>,
     /// Device, election and role of the request are left as they are, not made right.

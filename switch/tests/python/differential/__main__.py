@@ -30,7 +30,6 @@ BMV2, INTERPRETED = "bmv2", "interpreted"
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m differential",
         description=__doc__,

@@ -72,7 +72,6 @@ class Summary:
     findings: list[tuple[str, Verdict, Path]] = field(default_factory=list)
 
     def add(self, judged: Judged) -> None:
-        """Counts a case."""
         self.cases += 1
         self.packets += len(judged.case.packets)
         self.frames += judged.reference.count
@@ -85,7 +84,6 @@ class Summary:
         self.features.update({name: count for name, count in judged.tested.counts.items() if count})
 
     def json(self) -> str:
-        """For programs."""
         counts = ("programs", "cases", "packets", "frames", "commands", "refused", "reordered", "given_up")
         found = [{"program": name, "kind": one.kind, "folder": str(at)} for name, one, at in self.findings]
         more = {"left_out": self.left_out, "not_taken": self.not_taken, "findings": found}
@@ -94,7 +92,6 @@ class Summary:
         return json.dumps({**numbers, **more, "features": features}, indent=1) + "\n"
 
     def text(self) -> str:
-        """For the terminal."""
         lines = [
             f"{self.cases} cases of {self.programs} programs: {self.packets} packets in, {self.frames} frames "
             f"out, {self.commands} commands ({self.refused} refused by both or one)"

@@ -84,7 +84,6 @@ class Session:
         return self.nodes if command["do"] == "mc_node_create" else None
 
     def keep(self, command: Json, handle: int) -> str:
-        """Keeps the handle that a command has given."""
         added = self._added(command)
         if added is not None:
             added.append(handle)

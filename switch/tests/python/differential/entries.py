@@ -44,7 +44,6 @@ class Writer:
         return uses or "clone" in " ".join(self.program.primitives)
 
     def write(self) -> list[Json]:
-        """All of them."""
         self._replication()
         self._sessions()
         self._arrays()
@@ -56,7 +55,6 @@ class Writer:
         return self.commands
 
     def add(self, do: str, **arguments: Any) -> None:
-        """Adds a command."""
         after: Json = {"after": self.after} if self.after else {}
         self.commands.append({"do": do, **arguments, **after})
 
@@ -118,7 +116,6 @@ class Writer:
                 self.add("meter_array_set_rates", meter=meter.name, rates=self.rates())
 
     def register(self, register: Array) -> None:
-        """Writes a cell."""
         value = self.values.draw(min(register.width, 63))
         self.add("register_write", register=register.name, index=self.index(register.size), value=value)
 
@@ -197,7 +194,6 @@ class Writer:
         self._change(table)
 
     def entry(self, table: Table, key: list[Json], priority: int) -> None:
-        """Adds an entry."""
         common: Json = {"table": table.name, "key": key}
         if any(part["kind"] in TERNARY for part in key):
             common["priority"] = priority

@@ -41,8 +41,6 @@ class Key:
 
 @dataclass(frozen=True)
 class Table:
-    """A table."""
-
     name: str
     kind: str  # simple, indirect or indirect_ws
     match: str

@@ -48,7 +48,6 @@ def i64(value: int) -> Value:
 
 
 def boolean(value: bool) -> Value:
-    """A truth value."""
     return Value(BOOL, int(value))
 
 
@@ -102,7 +101,6 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection."""
         self.stream.close()
         self.socket.close()
 

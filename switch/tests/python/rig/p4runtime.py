@@ -70,7 +70,6 @@ class P4RuntimeClient:
         return response
 
     def send_packet(self, payload: bytes, metadata: dict[str, int]) -> None:
-        """A packet-out."""
         request = p4r.StreamMessageRequest()
         request.packet.payload = payload
         for field in self._by_name["packet_out"].metadata:
@@ -86,14 +85,12 @@ class P4RuntimeClient:
         return response.packet.payload, metadata
 
     def close(self) -> None:
-        """Ends the session."""
         self._requests.put(None)
         self.channel.close()
 
     # pipeline
 
     def set_pipeline(self, device_config: bytes, action: str = "VERIFY_AND_COMMIT") -> None:
-        """Loads the program."""
         request = p4r.SetForwardingPipelineConfigRequest(device_id=self.device_id)
         request.election_id.CopyFrom(U128.encode(self.election_id))
         request.action = p4r.SetForwardingPipelineConfigRequest.Action.Value(action)
@@ -171,7 +168,6 @@ class P4RuntimeClient:
             target.params.add(param_id=parameter.id, value=to_bytes(number))
 
     def multicast_update(self, group: Json, kind: str = "INSERT") -> Any:
-        """An update of a multicast group."""
         update = p4r.Update(type=p4r.Update.Type.Value(kind))
         target = update.entity.packet_replication_engine_entry.multicast_group_entry
         target.multicast_group_id = group["id"]
@@ -192,7 +188,6 @@ class P4RuntimeClient:
     # reads
 
     def read(self, entity: Any) -> Iterator[Any]:
-        """Entities that match."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=[entity])
         for response in self.stub.Read(request, timeout=RPC_TIMEOUT_S):
             yield from response.entities
@@ -225,5 +220,4 @@ class P4RuntimeClient:
         return groups
 
     def table_id(self, name: str) -> int:
-        """Id of a table."""
         return int(self._by_name[name].preamble.id)

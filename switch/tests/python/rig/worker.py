@@ -80,7 +80,6 @@ class Worker:
         return client
 
     def handle(self, request: Json) -> Json:
-        """One request."""
         match request["do"]:
             case "install":
                 return self.install(request["state"])

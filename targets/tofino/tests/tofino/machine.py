@@ -96,12 +96,10 @@ class Scope:
     # Statements
 
     def execute_all(self, statements: list[Statement]) -> None:
-        """In order."""
         for statement in statements:
             self.execute(statement)
 
     def execute(self, statement: Statement) -> None:
-        """One statement."""
         if statement.kind == "block":
             self.execute_all(statement.body)
         elif statement.kind == "if":
@@ -169,7 +167,6 @@ class Scope:
         return int(found.value if isinstance(found, Bits) else found)
 
     def truth(self, expression: Expression) -> bool:
-        """A truth value."""
         found = self.value(expression)
         if not isinstance(found, bool):
             raise ProgramProblem(f"{expression} is no truth value")

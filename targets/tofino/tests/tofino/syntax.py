@@ -78,7 +78,6 @@ class Reader:
     # Declarations
 
     def read(self) -> Program:
-        """The whole program."""
         while self.at < len(self.tokens):
             annotations = self.annotations()
             word = self.take()

@@ -115,7 +115,6 @@ class Frame:
         return whole >> (8 * len(self.data) - self.at - bits) & ((1 << bits) - 1)
 
     def take(self, bits: int) -> int:
-        """The next bits."""
         value = self.look(bits)
         self.at += bits
         return value

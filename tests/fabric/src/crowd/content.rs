@@ -94,7 +94,6 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Bytes more.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);

@@ -82,7 +82,6 @@ struct Connections {
 /// The programs of a host.
 #[derive(Debug)]
 pub struct Crowd {
-    /// What they did.
     pub record: Record,
     /// By group.
     pub readers: BTreeMap<u16, Reader>,
@@ -97,7 +96,6 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Nobody.
     pub fn new(host: u16) -> Crowd {
         Crowd {
             record: Record::default(),
@@ -244,7 +242,6 @@ impl Crowd {
 /// What a program that receives may be made to do.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
-    /// Closes its receiver.
     Closes,
     /// Is killed.
     BreaksOff,

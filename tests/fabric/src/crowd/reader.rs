@@ -76,7 +76,6 @@ enum Asked {
 #[derive(Debug)]
 pub struct Reader {
     group: u16,
-    /// It is to be there.
     pub wanted: bool,
     /// How it takes messages from the next one on.
     pub habits: Habits,
@@ -96,7 +95,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// One that is there.
     pub fn new(group: u16, habits: Habits) -> Reader {
         Reader {
             group,

@@ -20,7 +20,6 @@ pub enum Outcome {
 /// A message that was written.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Which.
     pub ident: Ident,
     /// Of all its bytes.
     pub hash: Hash,
@@ -47,7 +46,6 @@ pub enum Fate {
     Lost(String),
     /// The program closed, or its connection broke.
     Dropped,
-    /// The agent is gone.
     AgentGone,
 }
 
@@ -64,13 +62,11 @@ pub struct Taken {
     pub head: Vec<u8>,
     /// Of all bytes so far.
     pub hash: Hash,
-    /// Bytes so far.
     pub bytes: u64,
     /// Its length, once its end has come.
     pub length: Option<u64>,
     /// When it began, µs.
     pub begun_us: u64,
-    /// What became of it.
     pub fate: Fate,
 }
 
@@ -91,9 +87,7 @@ impl Taken {
 /// All that programs of a host did and were told, in the order in which it began.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Messages written.
     pub sent: Vec<Sent>,
-    /// Messages received.
     pub taken: Vec<Taken>,
     /// Of those, how many have not come to an end.
     pub open: usize,

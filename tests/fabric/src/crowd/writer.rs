@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wormcast_agent_core::api::{ApiError, ErrorCode, GroupSelector, Notice, Request};
 use wormcast_agent_core::clients::{ConnectionId, Outbound};
 
-/// Bytes written at once.
 const WRITE_BYTES: u64 = 64 << 10;
 /// Time until it tries again to open a sender, µs.
 const AGAIN_US: u64 = 200_000;
@@ -36,7 +35,6 @@ pub struct Draft {
     pub size: u64,
     /// The program says so before.
     pub is_announced: bool,
-    /// How it ends.
     pub ending: Ending,
 }
 

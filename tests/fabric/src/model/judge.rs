@@ -21,7 +21,6 @@ struct Host<'r> {
 struct Notes<'r> {
     hosts: Vec<Host<'r>>,
     sent: BTreeMap<IdentKey, &'r Sent>,
-    /// Who was given it.
     takers: BTreeMap<IdentKey, Vec<(u16, &'r Taken)>>,
     /// Messages without content, by group and origin.
     empty: BTreeMap<(u16, u16), Vec<&'r Sent>>,

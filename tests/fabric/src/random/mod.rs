@@ -3,7 +3,6 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// Seeded randomness.
 #[derive(Debug)]
 pub struct Random(ChaCha8Rng);
 

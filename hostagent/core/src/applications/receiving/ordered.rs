@@ -101,7 +101,6 @@ impl Receiving {
         }
     }
 
-    /// A message is said to be next.
     pub(crate) fn note_next(&mut self, group: GroupId, from: HostId, message: MessageId) {
         if let Some(order) = self.orders.get_mut(&group) {
             self.turn_moved |= order.note_next(from, message);

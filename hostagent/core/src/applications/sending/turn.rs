@@ -138,7 +138,6 @@ impl Turn {
         Ok(self.end_waits.is_some())
     }
 
-    /// Who has the turn, or takes it now.
     pub(super) fn take_active(&mut self, now: Instant) -> Option<&mut Active> {
         if self.active.is_none() {
             let key = self.queue.pop_front()?;
