@@ -107,8 +107,8 @@ def measure_costs(fabric: fabrics.Fabric, host: int) -> None:
     answer: dict[str, Any] = json.loads(out)
     print("costs measured:")
     for one in answer["found"]:
-        told = "" if one["told"] else " (left open)"
-        print(f"  {', '.join(one['names'])}: {one['before']:,.0f} → {one['after']:,.0f}{told}")
+        mark = "" if one["told"] else " (left open)"
+        print(f"  {', '.join(one['names'])}: {one['before']:,.0f} → {one['after']:,.0f}{mark}")
 
 
 def main() -> None:

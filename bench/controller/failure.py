@@ -61,13 +61,13 @@ class Fabric:
         self._planner = Planner(algorithm)
         self._known = network
         self._hosts = frozenset(host.id for host in network.hosts)
-        self._told: dict[HostId, IssuedPlan] = {}
+        self._issued: dict[HostId, IssuedPlan] = {}
         self._epoch = 0
         for name, value in self.change(network).items():
             print(f"first plan: {name} {value:.1f}")
 
     def change(self, network: Topology) -> dict[str, float]:
-        """Plans for what is up now, and encodes what agents must be told."""
+        """Plans for what is up now, and encodes what agents must be issued."""
         began = time.process_time()
         away = [link for link in self._known.links if link not in network.links]
         self._planner.set_down({end for link in away for end in link.ends()})
@@ -75,12 +75,12 @@ class Fabric:
         planned = time.process_time()
         plans = state.agents if state.bridge is None else state.bridge
         self._epoch += 1
-        before, lengths = dict(self._told), []
+        before, lengths = dict(self._issued), []
         for host, plan in plans.items():
             if (old := before.get(host)) is None or old.plan is not plan:
-                told = self._told[host] = IssuedPlan(plan, Epoch(self._epoch))
-                change = None if old is None else told.encode_change(old)
-                lengths.append(len(told.encode() if change is None else change))
+                issued = self._issued[host] = IssuedPlan(plan, Epoch(self._epoch))
+                change = None if old is None else issued.encode_change(old)
+                lengths.append(len(issued.encode() if change is None else change))
         encoded = time.process_time()
         self._settle(state)
         return {
@@ -95,7 +95,7 @@ class Fabric:
     def _settle(self, state: FabricState) -> None:
         if state.bridge is not None:
             self._planner.settle()
-            self._told = {host: IssuedPlan(plan, Epoch(self._epoch)) for host, plan in state.agents.items()}
+            self._issued = {host: IssuedPlan(plan, Epoch(self._epoch)) for host, plan in state.agents.items()}
         if state.drains:
             self._planner.drained()
 

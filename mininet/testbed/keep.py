@@ -130,12 +130,12 @@ def serve(wanted: Wanted, directory: Path) -> int:
         if not wanted.command:
             print(f"starting {size}", flush=True)
         fabric.start()
-        fabric.wait_ready(wait_seconds, _tell_progress())
+        fabric.wait_ready(wait_seconds, _show_progress())
         for problem in fabric.get("status")["mtu_problems"]:
             print(f"wormcast: {problem}", file=sys.stderr, flush=True)
         if late := how_late(fabric.get("status")["late"]):
             print(f"wormcast: {late}", file=sys.stderr, flush=True)
-        threading.Thread(target=_tell_ended, args=(fabric,), daemon=True).start()
+        threading.Thread(target=_report_ended, args=(fabric,), daemon=True).start()
         targets = {f"s{switch.id}": switch.address for switch in fabric.switches.values()}
         doors.serve({**targets, "rest": fabric.api_address})
         control.serve(fabric)
@@ -192,27 +192,27 @@ def how_late(late: dict[str, Any]) -> str | None:
     )
 
 
-def _tell_ended(fabric: Fabric) -> None:
+def _report_ended(fabric: Fabric) -> None:
     """Say which daemon has ended, once each; the fabric stays up."""
-    told: set[int] = set()
+    reported: set[int] = set()
     while True:
         with fabric.changing:
             ended = fabric.ended()
         for pid, text in ended.items():
-            if pid not in told:
-                told.add(pid)
+            if pid not in reported:
+                reported.add(pid)
                 print(f"wormcast: {text}; the fabric stays up", file=sys.stderr, flush=True)
         time.sleep(LOOK_EVERY_SECONDS)
 
 
-def _tell_progress() -> Callable[[str], None]:
+def _show_progress() -> Callable[[str], None]:
     """What says now and then how far the fabric is, on the way up."""
-    told_at = time.monotonic()
+    shown_at = time.monotonic()
 
     def tell(text: str) -> None:
-        nonlocal told_at
-        if time.monotonic() - told_at >= PROGRESS_EVERY_SECONDS:
-            told_at = time.monotonic()
+        nonlocal shown_at
+        if time.monotonic() - shown_at >= PROGRESS_EVERY_SECONDS:
+            shown_at = time.monotonic()
             print(f"wormcast: not up yet: {text}", file=sys.stderr, flush=True)
 
     return tell

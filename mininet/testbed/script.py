@@ -38,7 +38,7 @@ class DaemonEnded(RuntimeError):
     """A program of ours has ended that should run; the text has the end of its log."""
 
 
-def _tell_plainly(
+def _print_plainly(
     hook: Callable[..., Any], kind: type[BaseException], error: BaseException, trace: Any
 ) -> None:
     if issubclass(kind, DaemonEnded):
@@ -48,7 +48,7 @@ def _tell_plainly(
 
 
 # Where in the script it was noticed says nothing of why.
-sys.excepthook = functools.partial(_tell_plainly, sys.excepthook)
+sys.excepthook = functools.partial(_print_plainly, sys.excepthook)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any
 
 from wormcast import routing
 
-NAMES_TOLD_MAX = 8
+NAMES_SHOWN_MAX = 8
 """Names of a file that are told beside those that the fabric gives."""
 
 
@@ -30,12 +30,12 @@ def load_topology(name: str, seed: int = 1, warn: Callable[[str], None] | None =
         made: dict[str, Any] = routing.make(name)
         return made
     try:
-        told = None if warn is None else (lambda text: warn(f"topology {name}: {text}"))
-        topology = routing.read(Path(name).read_text(), give_hosts=True, warn=told)
+        warn_of = None if warn is None else (lambda text: warn(f"topology {name}: {text}"))
+        topology = routing.read(Path(name).read_text(), give_hosts=True, warn=warn_of)
     except (routing.RoutingError, UnicodeDecodeError) as error:
         raise ValueError(f"topology {name}: {error}") from None
-    if told is not None and (named := _renamed(topology)):
-        told(f"nodes are called by their ids here, not as in the file: {named}")
+    if warn_of is not None and (named := _renamed(topology)):
+        warn_of(f"nodes are called by their ids here, not as in the file: {named}")
     return topology
 
 
@@ -52,5 +52,5 @@ def _renamed(topology: dict[str, Any]) -> str:
         for letter, node in nodes
         if node.get("name", f"{letter}{node['id']}") != f"{letter}{node['id']}"
     ]
-    more = f" and {len(pairs) - NAMES_TOLD_MAX} more" if len(pairs) > NAMES_TOLD_MAX else ""
-    return ", ".join(pairs[:NAMES_TOLD_MAX]) + more
+    more = f" and {len(pairs) - NAMES_SHOWN_MAX} more" if len(pairs) > NAMES_SHOWN_MAX else ""
+    return ", ".join(pairs[:NAMES_SHOWN_MAX]) + more

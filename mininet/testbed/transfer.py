@@ -259,8 +259,8 @@ class _Run:
         want = sha256_of(self.file)
         failed = {m["host"]: m["reason"] or "" for m in report["members"] if not m["delivered"]}
         if lost := {host: reason for host, reason in failed.items() if host not in expect_failed}:
-            told = ", ".join(f"h{host}: {reason}" for host, reason in lost.items())
-            raise FabricError(f"scheme {self.scheme}: members that will not have the file ({told})")
+            reasons = ", ".join(f"h{host}: {reason}" for host, reason in lost.items())
+            raise FabricError(f"scheme {self.scheme}: members that will not have the file ({reasons})")
         intact, receiver_seconds = True, {}
         for host, process in self.receiving.items():
             if host in expect_failed:

@@ -186,7 +186,7 @@ impl Planner {
         }
     }
 
-    /// Sequencers that are chosen from now on have reigns of this number or more: one that no
+    /// Sequencers that are chosen from now on have epochs of this number or more: one that no
     /// earlier life of this planner has reached, so that agents believe them.
     pub fn set_sequencer_epoch(&mut self, epoch: u64) {
         self.agents.sequencer_epoch = self.agents.sequencer_epoch.max(epoch);

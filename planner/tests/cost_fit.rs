@@ -161,13 +161,13 @@ fn what_the_times_do_not_tell_stays_and_is_named() {
         // One short message to one member: nothing but the sum of all that it takes.
         let timed = times(routes, &slow(), &[Scheme::Repeat], &[2], &[64], || 1.0);
         let fit = fit(routes, &Costs::default(), &timed).unwrap();
-        let told: Vec<&str> = fit
+        let determined: Vec<&str> = fit
             .found
             .iter()
             .filter(|one| one.determined)
             .map(|one| one.names[0])
             .collect();
-        assert!(told.len() <= 1, "{told:?}");
+        assert!(determined.len() <= 1, "{determined:?}");
         for one in fit.found.iter().filter(|one| !one.determined) {
             assert!(
                 (one.after / one.before - 1.0).abs() < 1e-9 || one.after == one.before,

@@ -48,8 +48,8 @@ proptest! {
         let changed = change_groups(&mut random, &network, &groups);
         let new = plan(&up, &gathering(&mut random, changed));
         if let Some(bridge) = &new.routes.bridge {
-            let mut told = bridge.values().flat_map(|plan| &plan.groups);
-            prop_assert!(told.all(|group| group.gathered.is_none()));
+            let mut sent = bridge.values().flat_map(|plan| &plan.groups);
+            prop_assert!(sent.all(|group| group.gathered.is_none()));
         }
         for (switch, wanted) in &new.switches {
             for update in difference(wanted, &old.switches[switch], None) {

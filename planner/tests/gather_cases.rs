@@ -168,8 +168,8 @@ fn epochs_come_from_what_is_given_and_are_new_after_a_restart() {
     let plan = |planner: &mut Planner, members: &[HostId]| {
         let class_d = ClassDNumbers::default();
         let state = planner.plan(&network, &network, &of(members), &hosts, &class_d);
-        let told = state.agents[&members[0]].groups[0].gathered.clone();
-        (told.map(|told| told.epoch), state.by_hosts.len())
+        let sent = state.agents[&members[0]].groups[0].gathered.clone();
+        (sent.map(|sent| sent.epoch), state.by_hosts.len())
     };
     planner.set_gather_epochs(100, 102);
     assert_eq!(plan(&mut planner, &all), (Some(100), 0));

@@ -46,9 +46,9 @@ fn a_guard_that_is_off_leaves_no_trace() {
         Algorithm::Osud,
     );
     assert_eq!(off.switches, lab::plan_all(&pair(), &[]).switches);
-    let told = off.agents.values().map(|plan| (plan.host, plan.rate_bytes));
+    let sent = off.agents.values().map(|plan| (plan.host, plan.rate_bytes));
     let expected = [(HostId(0), Some(5)), (HostId(1), None)];
-    assert_eq!(told.collect::<Vec<_>>(), expected, "agents keep to it");
+    assert_eq!(sent.collect::<Vec<_>>(), expected, "agents keep to it");
     let tables: BTreeSet<_> = (off.switches.values())
         .flat_map(|state| state.entries.keys().map(|key| key.table.clone()))
         .collect();

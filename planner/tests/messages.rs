@@ -91,13 +91,13 @@ proptest! {
             for (host, plan) in &after.agents {
                 let Some(old) = before.agents.get(host) else { continue };
                 let sent = change(plan, old).expect("it can be said");
-                let told: Vec<u16> = (sent.groups.iter()).map(|group| group.id as u16).collect();
+                let listed: Vec<u16> = (sent.groups.iter()).map(|group| group.id as u16).collect();
                 let other: Vec<u16> = (plan.groups.iter())
                     .filter(|group| old.group(group.id) != Some(group))
                     .map(|group| group.id.0)
                     .collect();
-                prop_assert_eq!(&told, &other, "no group that is as it was");
-                prop_assert_eq!(plan.has_groups_of(old), told.is_empty() && sent.no_groups.is_empty());
+                prop_assert_eq!(&listed, &other, "no group that is as it was");
+                prop_assert_eq!(plan.has_groups_of(old), listed.is_empty() && sent.no_groups.is_empty());
                 prop_assert_eq!(applied(whole(old, 1), sent), whole(plan, 2));
             }
             before = after;

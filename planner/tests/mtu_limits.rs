@@ -66,25 +66,25 @@ fn carried(
     topology: &Topology,
     mtu_limits: &MtuLimits,
     plan: &AgentPlan,
-    told: &AgentGroup,
+    group: &AgentGroup,
 ) -> u16 {
     let mut least = walk(topology, mtu_limits, plan.host, &[]);
     for RouteTable(routes) in [&*plan.routes, &*plan.tree_routes] {
         for route in routes
             .iter()
-            .filter(|route| told.members.contains(&route.to))
+            .filter(|route| group.members.contains(&route.to))
         {
             least = least.min(walk(topology, mtu_limits, plan.host, &route.ports));
         }
     }
-    let by_root = told
+    let by_root = group
         .structures
         .iter()
         .any(|one| one.scheme == SchemeName::Broadcast);
     if let (true, Some(root)) = (by_root, &plan.root_route) {
         least = least.min(walk(topology, mtu_limits, plan.host, root));
     }
-    for link in told
+    for link in group
         .trees
         .iter()
         .flat_map(|trees| trees.trees.iter().flatten())
@@ -129,18 +129,18 @@ proptest! {
         let state = plan(&mut planner(&mtu_limits), &topology, &groups);
         for asked in &groups {
             let members = state.agents.values().filter_map(|plan| {
-                let told = plan.groups.iter().find(|told| told.id == asked.id)?;
-                Some((told, carried(&topology, &mtu_limits, plan, told)))
+                let group = plan.groups.iter().find(|group| group.id == asked.id)?;
+                Some((group, carried(&topology, &mtu_limits, plan, group)))
             });
             let members: Vec<(&Arc<AgentGroup>, u16)> = members.collect();
-            let Some(&(told, _)) = members.first() else { continue };
+            let Some(&(group, _)) = members.first() else { continue };
             let least = members.iter().map(|&(_, carried)| carried).min().unwrap();
             let wanted = (least < u16::MAX).then(|| least.max(MTU_MIN as u16));
             if table(asked).flatten().is_some() {
                 // Switches know the tree; agents do not.
-                prop_assert!(told.mtu.unwrap_or(u16::MAX) <= wanted.unwrap_or(u16::MAX));
+                prop_assert!(group.mtu.unwrap_or(u16::MAX) <= wanted.unwrap_or(u16::MAX));
             } else {
-                prop_assert_eq!(told.mtu, wanted, "group {}", asked.id);
+                prop_assert_eq!(group.mtu, wanted, "group {}", asked.id);
             }
         }
     }
@@ -192,7 +192,7 @@ fn ring() -> Topology {
     Topology::new_split(parts).expect("a ring")
 }
 
-fn told(mtu_limits: &MtuLimits, scheme: Scheme, members: &[u16]) -> Option<u16> {
+fn planned_mtu(mtu_limits: &MtuLimits, scheme: Scheme, members: &[u16]) -> Option<u16> {
     let topology = ring();
     let members: Vec<HostId> = members.iter().copied().map(HostId).collect();
     let groups = [Arc::new(group(7, scheme, &members))];
@@ -210,14 +210,14 @@ fn a_group_that_does_not_cross_the_narrow_link_has_long_frames() {
         1500,
     )
     .into();
-    assert_eq!(told(&mtu_limits, CIRCUIT, &[0, 1]), None);
-    assert_eq!(told(&mtu_limits, CIRCUIT, &[2, 3]), Some(1500));
-    assert_eq!(told(&mtu_limits, SWITCH, &[0, 1]), None);
+    assert_eq!(planned_mtu(&mtu_limits, CIRCUIT, &[0, 1]), None);
+    assert_eq!(planned_mtu(&mtu_limits, CIRCUIT, &[2, 3]), Some(1500));
+    assert_eq!(planned_mtu(&mtu_limits, SWITCH, &[0, 1]), None);
     let own_host = MtuLimits::from([((SwitchId(1), port(0)), 1400)]);
-    assert_eq!(told(&own_host, CIRCUIT, &[0, 1]), Some(1400));
-    assert_eq!(told(&own_host, CIRCUIT, &[2, 3]), None);
+    assert_eq!(planned_mtu(&own_host, CIRCUIT, &[0, 1]), Some(1400));
+    assert_eq!(planned_mtu(&own_host, CIRCUIT, &[2, 3]), None);
     // One alone sends nothing, and will when others come.
-    assert_eq!(told(&own_host, CIRCUIT, &[1]), Some(1400));
+    assert_eq!(planned_mtu(&own_host, CIRCUIT, &[1]), Some(1400));
 }
 
 /// Switches copy numbers of scheme `table` with guard C along trees that agents are not told.
@@ -245,7 +245,7 @@ fn a_tree_that_only_switches_know_counts_too() {
         for link in copied {
             let mtu_limits = both_ends(link, 2000).into();
             assert_eq!(
-                told(&mtu_limits, Scheme::Switch(own), &[0, 1, 2]),
+                planned_mtu(&mtu_limits, Scheme::Switch(own), &[0, 1, 2]),
                 Some(2000)
             );
         }

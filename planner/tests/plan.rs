@@ -177,21 +177,21 @@ proptest! {
         let Case { topology, groups, state } = random_case(seed);
         let mut walker = walker(&topology, &state);
         for group in &groups {
-            for (&host, told) in &state.agents {
-                let Some(told) = told.group(group.id) else { continue };
-                prop_assert_eq!(told.number, table_number(&groups, group));
+            for (&host, sent) in &state.agents {
+                let Some(sent) = sent.group(group.id) else { continue };
+                prop_assert_eq!(sent.number, table_number(&groups, group));
                 let sender = topology.host(host).unwrap();
                 let part = topology.split().into_iter().find(|part| part.host(host).is_ok());
                 let part = part.unwrap();
                 let wanted = once(&group.members.iter().copied().collect(), &part, host);
-                if let Some(number) = told.number {
+                if let Some(number) = sent.number {
                     let got = walker.send_group(&sender, number);
                     let is_shared = groups.iter().any(|other| {
                         other.class_d.is_some_and(|address| u16::from(address.octets()[3]) == number.0)
                     });
                     prop_assert!(got == wanted || is_shared, "{:?} is not {:?}", got, wanted);
                 }
-                let Some(trees) = &told.trees else { continue };
+                let Some(trees) = &sent.trees else { continue };
                 for links in &trees.trees {
                     prop_assert_eq!(along(links, &trees.leaves, host), wanted.clone());
                 }
@@ -238,10 +238,10 @@ proptest! {
             let in_tree: BTreeSet<_> =
                 tree.flat_map(|link| [(link.a, link.a_port), (link.b, link.b_port)]).collect();
             for host in part.hosts() {
-                let told = &state.agents[&host.id];
+                let sent = &state.agents[&host.id];
                 let others: Vec<HostId> =
                     host_ids(&part).into_iter().filter(|&other| other != host.id).collect();
-                for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
+                for RouteTable(routes) in [&*sent.routes, &*sent.tree_routes] {
                     let named: Vec<HostId> = routes.iter().map(|route| route.to).collect();
                     prop_assert_eq!(&named, &others);
                     for PlannedRoute { to: other, ports: route, .. } in routes {
@@ -249,7 +249,7 @@ proptest! {
                         prop_assert_eq!(walker.send_unicast(host, route), Some(*other));
                     }
                 }
-                for PlannedRoute { ports: route, .. } in &told.tree_routes.0 {
+                for PlannedRoute { ports: route, .. } in &sent.tree_routes.0 {
                     walker.crossed.clear();
                     walker.send_unicast(host, route);
                     prop_assert!(walker.crossed.is_subset(&in_tree));
@@ -265,12 +265,12 @@ proptest! {
         for wanted in &groups {
             let served: Vec<HostId> = wanted.members.iter().copied()
                 .filter(|&member| !short.contains(&(wanted.id, member))).collect();
-            let told: BTreeMap<HostId, _> = state.agents.iter()
-                .filter_map(|(&host, told)| Some((host, told.group(wanted.id)?))).collect();
-            prop_assert_eq!(told.keys().copied().collect::<Vec<_>>(), served.clone());
-            for group in told.values() {
+            let sent: BTreeMap<HostId, _> = state.agents.iter()
+                .filter_map(|(&host, sent)| Some((host, sent.group(wanted.id)?))).collect();
+            prop_assert_eq!(sent.keys().copied().collect::<Vec<_>>(), served.clone());
+            for group in sent.values() {
                 prop_assert_eq!(&group.members, &served);
-                prop_assert_eq!(*group, told[&served[0]], "all are told the same");
+                prop_assert_eq!(*group, sent[&served[0]], "all are told the same");
                 let mut order = group.structures[0].order.clone();
                 order.sort_unstable();
                 prop_assert_eq!(&order, &served);
@@ -300,7 +300,7 @@ proptest! {
     #[test]
     fn plans_that_differ_have_another_digest(seed: u64) {
         let Case { topology, mut groups, state } = random_case(seed);
-        if groups.is_empty() || state.agents.values().all(|told| told.groups.is_empty()) {
+        if groups.is_empty() || state.agents.values().all(|sent| sent.groups.is_empty()) {
             return Ok(());
         }
         groups.iter_mut().for_each(|group| Arc::make_mut(group).name.push('x'));
@@ -325,23 +325,23 @@ proptest! {
         let (hosts, class_d) = (all_live(&known), ClassDNumbers::default());
         let alone = alone.plan(&up, &up, &groups, &hosts, &class_d);
         prop_assert_eq!(with_roles(&state.switches, false), with_roles(&alone.switches, false));
-        let (told, led) = (with_roles(&state.switches, true), with_roles(&whole.switches, true));
-        for (switch, entries) in &told {
+        let (sent, led) = (with_roles(&state.switches, true), with_roles(&whole.switches, true));
+        for (switch, entries) in &sent {
             prop_assert_eq!(entries, &led[switch], "where its ports led is known as before");
         }
         let parts = up.split();
         let part_of = |host| parts.iter().position(|part| part.host(host).is_ok());
         let (mut standing, mut everything) = (walker(&up, &state), walker(&known, &whole));
         for host in known.hosts() {
-            let (told, before) = (&state.agents[&host.id], &whole.agents[&host.id]);
+            let (sent, before) = (&state.agents[&host.id], &whole.agents[&host.id]);
             let groups = |plan: &AgentPlan| -> Vec<_> {
                 let known = |group: &Arc<AgentGroup>| {
                     (group.id, group.members.clone(), group.structures.clone(), group.number)
                 };
                 plan.groups.iter().map(known).collect()
             };
-            prop_assert_eq!(groups(told), groups(before));
-            for RouteTable(routes) in [&*told.routes, &*told.tree_routes] {
+            prop_assert_eq!(groups(sent), groups(before));
+            for RouteTable(routes) in [&*sent.routes, &*sent.tree_routes] {
                 let others: Vec<HostId> = routes.iter().map(|route| route.to).collect();
                 let known: Vec<HostId> = before.routes.0.iter().map(|route| route.to).collect();
                 prop_assert_eq!(others, known);
@@ -374,12 +374,12 @@ proptest! {
         hosts.live.retain(|_| random.chance(70));
         let state = plan(&topology, &topology, &groups, &hosts);
         let before = plan_all(&topology, &groups);
-        for (host, told) in &state.agents {
+        for (host, sent) in &state.agents {
             if hosts.live.contains(host) {
-                let mut members = told.groups.iter().flat_map(|group| &group.members);
+                let mut members = sent.groups.iter().flat_map(|group| &group.members);
                 prop_assert!(members.all(|member| hosts.live.contains(member)));
             } else {
-                prop_assert_eq!(&told.groups, &before.agents[host].groups, "it is where it was");
+                prop_assert_eq!(&sent.groups, &before.agents[host].groups, "it is where it was");
             }
         }
     }
@@ -460,8 +460,8 @@ fn members_that_cannot_take_part_are_named_with_the_reason() {
     let expected = [(9, NOT_LOCATED), (3, PLAIN), (2, NOT_LIVE), (4, CUT_OFF)];
     assert_eq!(shortfalls(&state), BTreeMap::from(expected));
     let members = |host| -> Vec<Vec<HostId>> {
-        let told = state.agents[&HostId(host)].groups.iter();
-        told.map(|group| group.members.clone()).collect()
+        let sent = state.agents[&HostId(host)].groups.iter();
+        sent.map(|group| group.members.clone()).collect()
     };
     assert_eq!(members(1), [hosts([1])]);
     assert!(members(4).is_empty());
@@ -527,9 +527,9 @@ fn the_costs_say_how_many_acks_a_host_takes() {
             &hosts,
             &ClassDNumbers::default(),
         );
-        let told = &state.agents[&members[3]];
+        let sent = &state.agents[&members[3]];
         [1, 2].map(|number| {
-            let group = told.group(GroupId(number)).unwrap();
+            let group = sent.group(GroupId(number)).unwrap();
             match group.structures[0].recipe {
                 Recipe::Copied { fan_in } => fan_in,
                 ref other => panic!("{other:?}"),

@@ -86,9 +86,9 @@ proptest! {
             prop_assert_eq!(&state.roots, &[root]);
         }
         let mut graph = ChannelGraph::new(&topology, Branching::Independent);
-        for (&from, told) in &state.agents {
-            prop_assert_eq!(told.at_random, setting.algorithm.draws_routes());
-            for table in [&told.routes, &told.tree_routes] {
+        for (&from, sent) in &state.agents {
+            prop_assert_eq!(sent.at_random, setting.algorithm.draws_routes());
+            for table in [&sent.routes, &sent.tree_routes] {
                 let mut shares: BTreeMap<HostId, u32> = BTreeMap::new();
                 for planned in &table.0 {
                     *shares.entry(planned.to).or_default() += planned.share;
@@ -144,8 +144,8 @@ fn a_host_that_stops_re_injecting_changes_routes_and_no_switch() {
     let mut planner = Planner::new(Setting::plain(Algorithm::Rmit));
     let before = plan(&mut planner, &topology, &topology);
     let passes = |state: &FabricState, host: HostId| {
-        state.agents.iter().any(|(&from, told)| {
-            let routes = told.routes.0.iter().filter(|route| route.to != host);
+        state.agents.iter().any(|(&from, sent)| {
+            let routes = sent.routes.0.iter().filter(|route| route.to != host);
             routes
                 .map(|route| leads(&topology, from, route.to, &route.ports))
                 .any(|route| route.in_transit.contains(&host))

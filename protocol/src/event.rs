@@ -21,7 +21,7 @@ pub enum Event {
     /// Member: bytes or the end of a message can be read. Sent once until a read
     /// has found nothing more, and again whenever the end of a message has come.
     Readable { group: GroupId, origin: HostId },
-    /// Member, of a group with [`crate::GroupPlan::tells_begun`]: another message has begun to arrive.
+    /// Member, of a group with [`crate::GroupPlan::reports_begin`]: another message has begun to arrive.
     /// Sent once until [`crate::Engine::message_starts`] is called, and where messages were passed over here.
     Begun { group: GroupId, origin: HostId },
     /// Ordered group: the sequencer is told that a member does not know the place of a message, or a member that

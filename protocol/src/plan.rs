@@ -160,7 +160,7 @@ pub struct GroupPlan {
     pub mtu: Option<u16>,
     pub structures: Arc<dyn Structures>,
     /// [`crate::Event::Begun`] is wanted for every message.
-    pub tells_begun: bool,
+    pub reports_begin: bool,
     /// Which of its ACKs switches gather, where they copy; none: all go from host to host alone.
     pub gathered: Option<Gathered>,
 }

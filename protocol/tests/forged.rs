@@ -60,7 +60,7 @@ fn engine(host: HostId) -> Engine {
         members: vec![ORIGIN, PARENT, MEMBER, OTHER],
         mtu: None,
         structures: Arc::new(Chain(host)),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     engine.set_group(plan, Instant::ZERO).expect("a plan");

@@ -54,7 +54,7 @@ fn engine(replication: Replication) -> Engine {
         members: MEMBERS.to_vec(),
         mtu: None,
         structures: Arc::new(Chain),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     engine.set_group(plan, now).expect("a plan");

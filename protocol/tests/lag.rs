@@ -53,7 +53,7 @@ fn engine(gathers: bool) -> Engine {
         members: vec![ORIGIN, CHILD],
         mtu: None,
         structures: Arc::new(Pair(ORIGIN)),
-        tells_begun: false,
+        reports_begin: false,
         gathered: gathers.then_some(gathered),
     };
     engine.set_group(plan, NOW).expect("a plan");

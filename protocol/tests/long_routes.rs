@@ -49,7 +49,7 @@ fn engine(host: HostId, hops: usize) -> Engine {
         members: MEMBERS.to_vec(),
         mtu: None,
         structures: Arc::new(Line(host)),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     engine.set_group(plan, Instant::ZERO).expect("a plan");

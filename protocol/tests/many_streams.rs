@@ -50,7 +50,7 @@ fn a_host_sends_in_thousands_of_groups_at_once() {
             members: vec![HOST, OTHER],
             mtu: None,
             structures: Arc::new(Pair),
-            tells_begun: false,
+            reports_begin: false,
             gathered: None,
         };
         engine.set_group(plan, now).expect("there is room");

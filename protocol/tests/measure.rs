@@ -109,7 +109,7 @@ impl Net {
                             hosts: case.hosts,
                             chain: case.scheme == SchemeName::Circuit,
                         }),
-                        tells_begun: false,
+                        reports_begin: false,
                         gathered: None,
                     };
                     engine.set_group(plan, Instant::ZERO).expect("a plan");

@@ -56,7 +56,7 @@ fn what_is_cut_later_keeps_to_the_new_plan() {
     }
 }
 
-/// The member behind the link that became narrow is given up; the others have the message.
+/// The member behind the link whose MTU shrank is given up; the others have the message.
 #[test]
 fn packets_cut_before_hold_nobody_up_for_ever() {
     for replication in BOTH {

@@ -239,7 +239,7 @@ fn engine(host: HostId, parents: &[u16], incarnation: u32) -> Engine {
             host,
             edges: edges.collect(),
         }),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     engine.set_group(plan, Instant::ZERO).expect("a plan");
@@ -487,7 +487,7 @@ fn a_member_for_which_the_origin_is_gone_does_not_answer_for_those_below() {
         members: [HostId(1), HostId(2)].into(),
         mtu: None,
         structures: Arc::new(WithoutOrigin),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     let (now, member) = (net.now, net.engines.get_mut(&HostId(1)));

@@ -38,7 +38,7 @@ fn plan(host: HostId) -> GroupPlan {
         members: vec![ORIGIN, MEMBER],
         mtu: None,
         structures: Arc::new(Direct(host)),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     }
 }
@@ -209,7 +209,7 @@ fn exchange(origin: &mut Engine, member: &mut Engine, now: &mut Instant, steps: 
 }
 
 /// An origin with a window of 16 packets.
-fn narrow_origin() -> Engine {
+fn small_window_origin() -> Engine {
     let mut config = EngineConfig::new(ORIGIN, [2; 6], 600, 5, 100);
     config.limits.origin_window_packets = 16;
     let mut origin = Engine::new(config).expect("valid");
@@ -224,7 +224,7 @@ fn narrow_origin() -> Engine {
 
 #[test]
 fn a_full_window_pushes_back_and_opens_again() {
-    let mut origin = narrow_origin();
+    let mut origin = small_window_origin();
     let mut member = engine(MEMBER, 0);
     let mut now = Instant::from_micros(1_000);
     let bytes = message(0, 50_000);
@@ -256,7 +256,7 @@ fn a_full_window_pushes_back_and_opens_again() {
 #[test]
 fn an_empty_message_after_a_cancelled_one_has_a_number_of_its_own() {
     for cancelled in [true, false] {
-        let mut origin = narrow_origin();
+        let mut origin = small_window_origin();
         let mut member = engine(MEMBER, 0);
         let mut now = Instant::from_micros(1_000);
         origin
@@ -313,7 +313,7 @@ impl Structures for Alone {
 fn who_leaves_before_a_message_is_sent_is_named() {
     // Too short for a packet; or behind a full window.
     for (before, bytes, end) in [(0, "half", false), (16, "whole", true), (16, "", true)] {
-        let mut origin = narrow_origin();
+        let mut origin = small_window_origin();
         let now = Instant::from_micros(1_000);
         for _ in 0..before {
             origin.write(GROUP, b"x", true, now).expect("a member");

@@ -89,7 +89,7 @@ fn engine_with(
             copies,
             trees,
         }),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     engine.set_group(plan, NOW).expect("a plan");

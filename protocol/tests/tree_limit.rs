@@ -85,7 +85,7 @@ fn origin(paths: &BTreeMap<HostId, Vec<u8>>) -> Engine {
         members: (0..MEMBERS).map(HostId).collect(),
         mtu: None,
         structures: Arc::new(Star),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     };
     engine.set_group(plan, NOW).expect("a plan");

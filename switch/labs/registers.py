@@ -132,7 +132,7 @@ def look(
         empty == {index: bytes(CELL_BYTES) for index in range(CELLS)},
     )
     by_packet, by_shell = values
-    shell.remark(f"now a packet has the switch write {by_packet.hex()} into cell 2")
+    shell.comment(f"now a packet has the switch write {by_packet.hex()} into cell 2")
     through(sending, receiving, packet(WRITE, 2, by_packet))
     seen = read_cells("cell.register_entry.index.index = 2")
     report.check(
@@ -143,7 +143,7 @@ def look(
     (report.directory / "write-1.txt").write_text(request(register_id, 1, by_shell))
     shell.type('Write("write-1.txt")')
     out = through(sending, receiving, packet(READ, 1))[2 : 2 + CELL_BYTES]
-    shell.remark(f"a packet that has the switch read cell 1 comes out with {out.hex()}")
+    shell.comment(f"a packet that has the switch read cell 1 comes out with {out.hex()}")
     report.check(
         "the shell writes cell 1 (Write, from a file), and a packet reads it",
         f"written {by_shell.hex()}, in the packet {out.hex()}",

@@ -61,7 +61,7 @@ class Typed:
         self.transcript += f"{self.shown}{line}\n{answer}"
         return answer
 
-    def remark(self, text: str) -> None:
+    def comment(self, text: str) -> None:
         """Note in the transcript what happens beside it."""
         self.transcript += f"# {text}\n"
 

@@ -15,7 +15,7 @@ import pytest
 from composing import ROOT, Compose, compose_commands
 
 DOCKER = ROOT / "packaging" / "docker"
-SAID = "reach: a server's certificate is not trusted here, as where a proxy reads TLS; `packaging/docker/trust` takes"
+WARNING = "reach: a server's certificate is not trusted here, as where a proxy reads TLS; `packaging/docker/trust` takes"
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_apt_is_told_what_to_do_and_then_trusts(base: str, server: tuple[int, Pa
     script = f"mkdir -p /usr/local/share/ca-certificates; {script}"
     done = reach(base, at, script)
     assert done.returncode != 0
-    assert done.stderr.splitlines()[-1].startswith(SAID), done.stdout + done.stderr
+    assert done.stderr.splitlines()[-1].startswith(WARNING), done.stdout + done.stderr
     told = subprocess.run([at / "trust", at / "proxy.pem"], check=True, capture_output=True, text=True)
     assert told.stdout.startswith("trust: 1 certificates; now build again")
     done = reach(base, at, script)
@@ -93,9 +93,9 @@ def test_tools_of_the_build_are_told_what_to_do_and_then_trust(
     script = f"/at/reach {command.format(port=port)}"
     done = reach("wormcast-build", at, script)
     assert done.returncode != 0
-    assert done.stderr.splitlines()[-1].startswith(SAID), done.stdout + done.stderr
+    assert done.stderr.splitlines()[-1].startswith(WARNING), done.stdout + done.stderr
     done = reach("wormcast-build", at, f"cp /at/proxy.pem /usr/local/share/ca-certificates/p.crt; {script}")
-    assert SAID not in done.stderr, done.stdout + done.stderr
+    assert WARNING not in done.stderr, done.stdout + done.stderr
 
 
 def test_what_runs_keeps_no_certificate_of_the_machine(base: str) -> None:

@@ -26,7 +26,7 @@ Branches = list[tuple[int, bytes]]
 
 @pytest.fixture(scope="module")
 def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
-    """The testbed, no link of which is too narrow for what the attack makes of 2 Mb/s."""
+    """The testbed, all links of which carry what the attack makes of 2 Mb/s."""
     return make_fabric("testbed", switch=switch, rate_mbps=100.0)
 
 

@@ -12,7 +12,7 @@ from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import Result, transfer
 
 LIMITED = 0
-TOLD_SECONDS_MAX = 600.0
+SECONDS_MAX = 600.0
 FILE_BYTES = {"wormcast": 4_700_000, "bmv2": 1_000_000}
 RATE_BPS = {"wormcast": 8_000_000, "bmv2": 2_000_000}
 PACKET_BYTES = 1_400
@@ -26,7 +26,7 @@ def fabric(make_fabric: Callable[..., Fabric], switch: str) -> Fabric:
 def limit(fabric: Fabric, bps: int | None) -> list[str]:
     """Sets the rate, waits until the agent has it, and says who keeps the host to it."""
     kept_by: list[str] = fabric.put(f"hosts/{LIMITED}/rate", {"bps": bps})["rate_kept_by"]
-    deadline = time.monotonic() + TOLD_SECONDS_MAX
+    deadline = time.monotonic() + SECONDS_MAX
     while (status := fabric.get("status"))["epoch"] != fabric.get(f"hosts/{LIMITED}")["plan_epoch"]:
         assert time.monotonic() < deadline, status
         time.sleep(0.2)
@@ -71,7 +71,7 @@ def test_routes_avoid_a_host_with_a_rate(fabric: Fabric) -> None:
         def through() -> set[int]:
             return {host for route in fabric.get("routes")["routes"] for host in route["in_transit"]}
 
-        deadline = time.monotonic() + TOLD_SECONDS_MAX
+        deadline = time.monotonic() + SECONDS_MAX
         while not (used := through()):
             assert time.monotonic() < deadline
             time.sleep(0.5)

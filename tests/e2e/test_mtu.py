@@ -72,8 +72,8 @@ def moved(fabric: Fabric, switch: int, port: int, before: dict[str, int], causes
 
 
 @pytest.fixture
-def narrow(fabric: Fabric) -> Iterator[Link]:
-    """The link between the switches, for a time as narrow as those of hosts."""
+def limited(fabric: Fabric) -> Iterator[Link]:
+    """The link between the switches, for a time with the MTU of those of hosts."""
     link = between(fabric)
     assert fabric.get("status")["mtu_problems"] == []
     set_mtu(fabric, link, fabric.options.mtus.host)
@@ -82,25 +82,25 @@ def narrow(fabric: Fabric) -> Iterator[Link]:
     assert fabric.get("status")["mtu_problems"] == []
 
 
-def test_a_link_that_is_too_narrow_is_named(fabric: Fabric, narrow: Link) -> None:
+def test_a_link_of_too_small_an_mtu_is_named(fabric: Fabric, limited: Link) -> None:
     problems = fabric.get("status")["mtu_problems"]
-    named = f"port {narrow.port} of switch 0 has an MTU of 1500"
+    named = f"port {limited.port} of switch 0 has an MTU of 1500"
     assert any(named in p and "need 1514 there" in p for p in problems), problems
     assert "wormcast_mtu_problems 2" in fabric.api.get("metrics").text
 
 
 @pytest.mark.usefixtures("carried")
-def test_what_a_link_that_is_too_narrow_drops_is_counted(fabric: Fabric, narrow: Link) -> None:
+def test_what_a_link_of_too_small_an_mtu_drops_is_counted(fabric: Fabric, limited: Link) -> None:
     if fabric.options.switch != "wormcast":
         pytest.skip("BMv2 does not say which frames it cannot send")
-    before = port_drops(fabric, 0, narrow.port)
+    before = port_drops(fabric, 0, limited.port)
     send(fabric, 1472)
     # Which of them notices first is up to the kernel.
     causes = {"too_long", "send_failed", "kernel_send"}
-    gone = moved(fabric, 0, narrow.port, before, causes)
+    gone = moved(fabric, 0, limited.port, before, causes)
     assert sum(n for c, n in gone.items() if c in causes) == FRAMES, gone
     page = fabric.api.get("metrics").text
-    assert f'wormcast_switch_port_drops_total{{switch="0",port="{narrow.port}",cause="too_long"}}' in page
+    assert f'wormcast_switch_port_drops_total{{switch="0",port="{limited.port}",cause="too_long"}}' in page
 
 
 @pytest.mark.usefixtures("carried")
@@ -176,7 +176,7 @@ def test_frames_are_as_long_as_the_links_of_a_group_carry(
     make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
 ) -> None:
     fabric = make_fabric("line:4", switch=switch, rate_mbps=20.0, mtus=Mtus(9000, 9100))
-    narrow = [at_host(fabric, 0), next(x for x in fabric.links if (x.switch, x.far_switch) == (2, 3))]
+    limited = [at_host(fabric, 0), next(x for x in fabric.links if (x.switch, x.far_switch) == (2, 3))]
     kept = fabric.post("groups", {"scheme": "circuit", "members": [2, 3]})["id"]
     fabric.wait_group(kept)
     assert fabric.get(f"groups/{kept}")["mtu"] is None
@@ -186,10 +186,10 @@ def test_frames_are_as_long_as_the_links_of_a_group_carry(
         return _Run(fabric, "circuit", kept, file, 2, [3], {}).go(240, None, None, 0.15, set())
 
     assert frame_bytes(fabric, 2, over_kept) > 4000
-    for link in narrow:
+    for link in limited:
         set_mtu(fabric, link, 1500)
     wait_mtu(fabric, kept, 1500)
-    host, between = narrow
+    host, between = limited
     problems = fabric.get("status")["mtu_problems"]
     assert any(
         f"s2 port {between.port} - s3 port {between.far_port} carries 1500 bytes" in p and "others 9000" in p
@@ -219,7 +219,7 @@ def test_frames_are_as_long_as_the_links_of_a_group_carry(
             assert (bytes_on_average > 4000) == (receivers == [2]), (scheme, receivers, bytes_on_average)
             assert receivers == [2] or bytes_on_average <= 1514
     assert fabric.get("hosts/1")["mtu"] == 9000
-    for link in narrow:
+    for link in limited:
         set_mtu(fabric, link, 9100)
     wait_mtu(fabric, kept, None)
     assert fabric.get("status")["mtu_problems"] == []

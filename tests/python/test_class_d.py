@@ -25,7 +25,7 @@ def ip(text: str) -> ipaddress.IPv4Address:
     return ipaddress.IPv4Address(text)
 
 
-def book(database: Database, mode: str | None = None) -> GroupRegistry:
+def registry(database: Database, mode: str | None = None) -> GroupRegistry:
     hosts = HostRegistry()
     for n in range(4):
         hosts.declare(f"h{n}", (SwitchId(0), PortId(n)), n, 0.0)
@@ -35,7 +35,7 @@ def book(database: Database, mode: str | None = None) -> GroupRegistry:
 def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
     database = Database(state)
-    groups = book(database, WIDE)
+    groups = registry(database, WIDE)
     for number, address in ((5, "239.1.1.7"), (6, "239.1.1.7"), (7, "239.2.2.7")):
         make_group(groups, "switch", (number - 5,), number, class_d=address)
     groups.delete(5)
@@ -43,7 +43,7 @@ def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:
     assert before.assigned == [(ip("239.1.1.7"), 5), (ip("239.2.2.7"), 7)]
     database.close()
     database = Database(state)
-    again = book(database)
+    again = registry(database)
     assert again.class_d == before
     assert make_group(again, "switch", (3,), class_d="239.3.3.7").id == 0
     again.delete(6)
@@ -51,18 +51,18 @@ def test_a_restart_keeps_mode_and_numbers(tmp_path: Path) -> None:
     database.close()
     # The other mode, when it is asked for, and back: numbers are given anew.
     database = Database(state)
-    assert book(database, "narrow").class_d == NARROW
+    assert registry(database, "narrow").class_d == NARROW
     database.close()
     database = Database(state)
-    assert book(database).class_d.mode == "narrow"
-    assert book(database, WIDE).class_d.number(ip("239.3.3.7")) == 0
+    assert registry(database).class_d.mode == "narrow"
+    assert registry(database, WIDE).class_d.number(ip("239.3.3.7")) == 0
     database.close()
 
 
 def test_a_state_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
     database = Database(state)
-    make_group(book(database), "switch", (1, 2), class_d="239.1.1.7")
+    make_group(registry(database), "switch", (1, 2), class_d="239.1.1.7")
     database.close()
     with contextlib.closing(sqlite3.connect(state)) as sql:
         sql.executescript(
@@ -70,21 +70,21 @@ def test_a_state_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
         )
     (tmp_path / "state.db-mark").unlink()  # versions of that time wrote none
     database = Database(state)
-    groups = book(database)
+    groups = registry(database)
     assert [g.id for g in groups.groups()] == [7]
     assert groups.class_d == NARROW
     database.close()
 
 
 def test_narrow_groups_take_the_number_of_their_address_as_id() -> None:
-    groups = book(Database(None))
+    groups = registry(Database(None))
     assert make_group(groups, "switch", (0,), class_d="239.1.1.7").id == 7
     assert make_group(groups, "switch", (0,), class_d="239.2.2.7").id == 0
     assert make_group(groups, "switch", (0,), class_d="239.2.2.255").id == 1
 
 
 def test_ids_that_would_be_shared_are_refused_in_wide_mode() -> None:
-    groups = book(Database(None), WIDE)
+    groups = registry(Database(None), WIDE)
     make_group(groups, "switch", (0,), 5, class_d="239.1.1.7")
     make_group(groups, "switch", (1,), 6, class_d="239.1.1.7")
     groups.delete(5)
@@ -99,7 +99,7 @@ def test_ids_that_would_be_shared_are_refused_in_wide_mode() -> None:
 
 
 def test_a_changed_group_keeps_its_number() -> None:
-    groups = book(Database(None), WIDE)
+    groups = registry(Database(None), WIDE)
     made = make_group(groups, "switch", (0,), 40, class_d="239.1.1.7")
     assert groups.add(40, [1, 2]).members == (0, 1, 2)
     assert groups.class_d.number(ip("239.1.1.7")) == 40

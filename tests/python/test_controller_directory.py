@@ -86,14 +86,14 @@ def test_agents_get_ids_and_plans_and_every_change_of_them(tmp_path: Path) -> No
         assert routes == {1: [7, 0], 2: [1]}
         before = agents[0].plans[-1].epoch
         group = make_group(controller.groups, "tree", ("a0", 1, 2), parameters={"fan_out": 1})
-        await controller.tell_groups("group_created", [group], wait=True)
+        await controller.announce_groups("group_created", [group], wait=True)
         await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
         assert {a.plans[-1].epoch for a in agents} == {before + 1}
         edges = [(e.parent, e.child) for e in agents[0].plans[-1].groups[0].structures[0].tree_edges]
         assert edges == [(0, 2), (2, 1)] or edges == [(0, 1), (1, 2)]
         await agents[1].send(plan_applied=agent_pb2.PlanApplied(epoch=before + 1))
         await until(lambda: controller.agents[1].epoch == before + 1)  # type: ignore[index]
-        await controller.tell_groups("group_deleted", [controller.groups.delete(group.id)], wait=True)
+        await controller.announce_groups("group_deleted", [controller.groups.delete(group.id)], wait=True)
         await until(lambda: all(groups_of(a) == {} for a in agents))
         assert agents[0].plans[-1].epoch == before + 2
 
@@ -104,7 +104,7 @@ def test_agents_are_told_which_circuits_return(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
         for parameters, told in (({}, "omit-last"), ({"variant": "return"}, "return")):
             group = make_group(controller.groups, "circuit", (0, 1, 2), parameters=parameters)
-            await controller.tell_groups("group_created", [group], wait=True)
+            await controller.announce_groups("group_created", [group], wait=True)
             await until(lambda id=group.id: all(id in groups_of(a) for a in agents))
             groups = {one.id: one for agent in agents for one in agent.plans[-1].groups}
             assert [one.variant for one in groups[group.id].structures] == [told]
@@ -126,7 +126,7 @@ def test_nothing_changed_means_no_new_epoch(tmp_path: Path) -> None:
         await until(lambda: agents[0].plans[-1].epoch == epoch + 1)
         epoch, count = controller.agent_plans.epoch, count + 1
         group = make_group(controller.groups, "switch", ("plain",), class_d="239.0.0.1")
-        await controller.tell_groups("group_created", [group], wait=True)
+        await controller.announce_groups("group_created", [group], wait=True)
         assert controller.planning.state.switches[SwitchId(0)].multicast, "the switches know the group"
         await asyncio.sleep(0.1)
         assert controller.agent_plans.epoch == epoch
@@ -141,7 +141,9 @@ def test_an_agent_that_goes_is_left_out_until_it_is_back(tmp_path: Path) -> None
         async with attached(address, "late", host_id=9) as late:
             announce(controller, "late", 1, 5)
             await until(lambda: late.host == 9)
-            await controller.tell_groups("group_changed", [controller.groups.add(group.id, [9])], wait=True)
+            await controller.announce_groups(
+                "group_changed", [controller.groups.add(group.id, [9])], wait=True
+            )
             await until(lambda: groups_of(agents[0]) == {group.id: [0, 1, 9]})
         await until(lambda: controller.find_host(9).attached is False)
         await controller.reconciler.settle()
@@ -161,7 +163,7 @@ def test_an_agent_that_goes_is_left_out_until_it_is_back(tmp_path: Path) -> None
 def test_a_host_its_neighbour_reports_silent_stays_a_member_until_it_is_gone(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
         group = make_group(controller.groups, "circuit", (0, 1, 2))
-        await controller.tell_groups("group_created", [group], wait=True)
+        await controller.announce_groups("group_created", [group], wait=True)
         await until(lambda: groups_of(agents[1]) == {group.id: [0, 1, 2]})
         report = agent_pb2.MemberReport(group=group.id, origin=0, host=1, reason="no space left on device")
         await agents[0].send(member_report=report)
@@ -241,7 +243,7 @@ def test_a_restart_ends_in_the_same_plan_and_epoch(tmp_path: Path) -> None:
             async with attached(address, "a0") as one, attached(address, "a1") as two:
                 await until(lambda: one.host == 0 and two.host == 1)
                 group = make_group(first.groups, "k-binomial", (0, 1, 40), class_d="239.0.0.1")
-                await first.tell_groups("group_created", [group], wait=True)
+                await first.announce_groups("group_created", [group], wait=True)
                 await until(lambda: one.plans and groups_of(one) == {group.id: [0, 1]})
                 plan, states = one.plans[-1], first.planning.state.switches
         async with running(state, (address,), gone_after_s=1.0) as second:
@@ -372,7 +374,7 @@ def test_later_plans_are_told_by_what_is_other_than_before(tmp_path: Path) -> No
         assert not agents[0].changes or agents[0].received[1].WhichOneof("body") == "plan"
         count = len(agents[0].changes)
         group = make_group(controller.groups, "circuit", (0, 1, 2))
-        await controller.tell_groups("group_created", [group], wait=True)
+        await controller.announce_groups("group_created", [group], wait=True)
         await until(lambda: all(groups_of(a) == {group.id: [0, 1, 2]} for a in agents))
         change = agents[0].changes[-1]
         assert (change.base, change.epoch) == (first.epoch, first.epoch + 1)
@@ -385,7 +387,7 @@ def test_later_plans_are_told_by_what_is_other_than_before(tmp_path: Path) -> No
         assert [route.host for route in change.routes] == [50], "other routes are as they were"
         assert not change.groups
         assert not change.no_groups
-        await controller.tell_groups("group_deleted", [controller.groups.delete(group.id)], wait=True)
+        await controller.announce_groups("group_deleted", [controller.groups.delete(group.id)], wait=True)
         await until(lambda: groups_of(agents[0]) == {})
         assert list(agents[0].changes[-1].no_groups) == [group.id]
         assert len(agents[0].changes) == count + 3
@@ -401,7 +403,7 @@ def test_later_plans_are_told_by_what_is_other_than_before(tmp_path: Path) -> No
 def test_an_agent_without_the_plan_before_gets_the_whole_one(tmp_path: Path) -> None:
     async def test(controller: Controller, agents: list[TestAgent], _: str) -> None:
         group = make_group(controller.groups, "circuit", (0, 1))
-        await controller.tell_groups("group_created", [group], wait=True)
+        await controller.announce_groups("group_created", [group], wait=True)
         await until(lambda: groups_of(agents[0]) == {group.id: [0, 1]})
         change = agents[0].changes[-1]
         error = "a change of plan 3; the plan in force is 2"

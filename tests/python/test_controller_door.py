@@ -27,7 +27,7 @@ from wormcast.reconcile import supervise as supervise_module
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.planning import RETRY_FIRST_S
 from wormcast.reconcile.supervise import supervise
-from wormcast.store.database import EPOCH_TOLD_MAX, Database, StoreError, SwitchSpec
+from wormcast.store.database import EPOCH_REPORTED_MAX, Database, StoreError, SwitchSpec
 
 GOOD = agent_pb2.Statistics(counters=[agent_pb2.Counter(name="heard", value=1)])
 
@@ -51,7 +51,7 @@ def with_agent(tmp_path: Path, test: Callable[[Controller, TestAgent, str], Awai
                     lambda: ("heard", 0) in controller.agents[controller.find_host("good").id].counters
                 )
                 group = make_group(controller.groups, "circuit", ("good",))
-                await controller.tell_groups("group_created", [group], wait=True)
+                await controller.announce_groups("group_created", [group], wait=True)
                 await until(lambda: [g.id for g in good.plans[-1].groups] == [group.id])
                 assert not good.ended.is_set()
                 assert controller.task_failures == 0
@@ -165,7 +165,7 @@ def test_a_stored_epoch_that_is_of_no_use_is_replaced(tmp_path: Path, epoch: obj
     sql.close()
 
     async def test(_: Controller, good: TestAgent, __: str) -> None:
-        assert good.plans[-1].epoch < EPOCH_TOLD_MAX
+        assert good.plans[-1].epoch < EPOCH_REPORTED_MAX
 
     with_agent(tmp_path, test)
 
@@ -262,7 +262,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
             ),
         )
         group = make_group(controller.groups, "circuit", ("good",), id=7)
-        await controller.tell_groups("group_created", [group], wait=True)
+        await controller.announce_groups("group_created", [group], wait=True)
         # Ticks come four times a second; attempts after pauses that double.
         await until(lambda: len(tries) == 3)
         assert tries[1] - tries[0] > 0.99 * RETRY_FIRST_S
@@ -275,7 +275,7 @@ def test_a_plan_that_fails_is_told_once_and_tried_again_later(
         monkeypatch.setattr(controller.planning, "_planner", real)
         await until(lambda: [g.id for g in good.plans[-1].groups] == [7])
         assert controller.planning.figures.last_error == ""
-        await controller.tell_groups("group_deleted", [controller.groups.delete(7)], wait=True)
+        await controller.announce_groups("group_deleted", [controller.groups.delete(7)], wait=True)
 
     with_agent(tmp_path, test)
     assert len([r for r in caplog.records if "planning failed" in r.getMessage()]) == 1

@@ -15,7 +15,7 @@ from controller_lab.running import rest, running, take_for_up, until
 from wormcast.agentrpc import agent_pb2
 from wormcast.discovery.lldp import Announcement
 from wormcast.network.ids import HostId, PortId, SwitchId
-from wormcast.reconcile.agent_status import GROUPS_UNTOLD
+from wormcast.reconcile.agent_status import GROUPS_UNANNOUNCED
 from wormcast.reconcile.controller import Controller
 from wormcast.store.database import SwitchSpec
 
@@ -135,12 +135,12 @@ def test_a_plan_refused_whole_is_shown_with_its_error(tmp_path: Path) -> None:
 
 def test_an_agent_that_does_not_say_and_refuses_many_groups_gets_fewer(tmp_path: Path) -> None:
     async def test(client: httpx.AsyncClient, _: Controller, agents: list[TestAgent]) -> None:
-        count = GROUPS_UNTOLD + 4
+        count = GROUPS_UNANNOUNCED + 4
         groups = [{"id": 1000 + n, "scheme": "circuit", "members": [0, 1]} for n in range(count)]
         assert (await client.post("groups", json={"groups": groups})).status_code == 201
         await until(lambda: len(groups_of(agents[0])) == count)
         await answer(agents[0], f"the plan has {count} groups; at most 256")
-        await until(lambda: len(groups_of(agents[0])) == GROUPS_UNTOLD)
+        await until(lambda: len(groups_of(agents[0])) == GROUPS_UNANNOUNCED)
         late = (await get(client, f"groups/{1000 + count - 1}"))["state"][0]
         assert (late["takes_part"], late["reason"]) == (False, "its agent takes at most 256 groups")
         refused = await client.post("groups", json={"scheme": "circuit", "members": [0, 1]})

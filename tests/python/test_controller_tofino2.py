@@ -36,7 +36,7 @@ from wormcast.wire import (
 )
 from wormcast_planner import TABLES_WITH_DEFAULT
 
-WAITS, GIVES_WAY = Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
+WAITS, YIELDS = Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
 DEVICES = {0: 136, 1: 140, 2: 200, 3: 255, 254: 134, 510: 0}
 """All in pipe 1, but for that of the CPU."""
 SPEC = SwitchSpec(SwitchId(0), "127.0.0.1:1", 0, 4, device_ports=tuple(DEVICES.items()))
@@ -199,8 +199,8 @@ def test_a_state_file_of_another_program_is_not_followed_blindly(
 ) -> None:
     state = tmp_path / "state"
     database = Database(state)
-    database.put_switching(GIVES_WAY)
-    database.put_trains(GIVES_WAY)
+    database.put_switching(YIELDS)
+    database.put_trains(YIELDS)
     with pytest.raises(ArtifactError, match=r"^wormhole:flush is kept in the state file, --switching sets"):
         Controller(database, artifacts)
     controller = Controller(database, artifacts, switching=WAITS)

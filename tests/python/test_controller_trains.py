@@ -25,7 +25,7 @@ from wormcast.reconcile.switching_settings import SwitchingSettings
 from wormcast.store.database import Database
 from wormcast_planner import Place
 
-PACKET, WAITS, GIVES_WAY = Switching(), Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
+PACKET, WAITS, YIELDS = Switching(), Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
 INTERRUPTS = Switching(WORMHOLE, INTERRUPT)
 
 
@@ -36,41 +36,41 @@ def test_each_step_is_a_plan_of_its_own_and_kept() -> None:
         """By a controller that begins again."""
         return SwitchingSettings(database, find_artifacts())
 
-    book = again()
-    assert (book.planned, book.is_settled) == ((PACKET, False), True)
-    assert not book.done(PACKET, False)
-    book.set(WAITS)
+    switching = again()
+    assert (switching.planned, switching.is_settled) == ((PACKET, False), True)
+    assert not switching.done(PACKET, False)
+    switching.set(WAITS)
     assert (again().planned, again().is_settled) == ((WAITS, False), False)
     # An older plan is out.
-    assert not book.done(PACKET, False)
-    assert book.done(WAITS, False)
+    assert not switching.done(PACKET, False)
+    assert switching.done(WAITS, False)
     assert (again().planned, again().is_settled) == ((WAITS, True), True)
-    assert not book.done(WAITS, True)
+    assert not switching.done(WAITS, True)
     # Trains stay through a change of the scheme.
-    book.set(GIVES_WAY)
-    assert (again().planned, again().is_settled) == ((GIVES_WAY, True), True)
-    book.set(PACKET)
-    assert (again().planned, again().is_settled) == ((GIVES_WAY, False), False)
+    switching.set(YIELDS)
+    assert (again().planned, again().is_settled) == ((YIELDS, True), True)
+    switching.set(PACKET)
+    assert (again().planned, again().is_settled) == ((YIELDS, False), False)
     # Wanted again before they have stopped.
-    book.set(WAITS)
+    switching.set(WAITS)
     assert again().planned == (WAITS, True)
-    book.set(PACKET)
-    assert not book.done(WAITS, True)
-    assert book.done(WAITS, False)
+    switching.set(PACKET)
+    assert not switching.done(WAITS, True)
+    assert switching.done(WAITS, False)
     assert (again().planned, again().is_settled) == ((PACKET, False), True)
 
 
 def test_trains_stay_where_multicasts_are_interrupted() -> None:
-    book = SwitchingSettings(Database(None), find_artifacts())
-    book.set(INTERRUPTS)
-    assert (book.planned, book.is_settled) == ((INTERRUPTS, False), False)
-    assert book.done(INTERRUPTS, False)
-    assert (book.planned, book.is_settled) == ((INTERRUPTS, True), True)
+    switching = SwitchingSettings(Database(None), find_artifacts())
+    switching.set(INTERRUPTS)
+    assert (switching.planned, switching.is_settled) == ((INTERRUPTS, False), False)
+    assert switching.done(INTERRUPTS, False)
+    assert (switching.planned, switching.is_settled) == ((INTERRUPTS, True), True)
     for other in (WAITS, INTERRUPTS):
-        book.set(other)
-        assert (book.planned, book.is_settled) == ((other, True), True)
-    book.set(PACKET)
-    assert (book.planned, book.is_settled) == ((INTERRUPTS, False), False)
+        switching.set(other)
+        assert (switching.planned, switching.is_settled) == ((other, True), True)
+    switching.set(PACKET)
+    assert (switching.planned, switching.is_settled) == ((INTERRUPTS, False), False)
 
 
 @contextlib.asynccontextmanager

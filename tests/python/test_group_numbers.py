@@ -61,9 +61,9 @@ def test_groups_without_a_place_in_switches_are_not_counted() -> None:
     async def test() -> None:
         async with running() as controller, rest(controller) as client:
             add_network(controller)
-            book = controller.groups
+            registry = controller.groups
             shared = GroupBody(scheme="table", members=[0, 1])
-            book.create_all(
+            registry.create_all(
                 [GroupBody(scheme="circuit", members=[0, 1]), shared] * (GROUP_NUMBERS_MAX // 2 + BEYOND)
             )
             answer = await client.post("groups", json={"scheme": "tree", "members": [0, 1]})
@@ -74,7 +74,7 @@ def test_groups_without_a_place_in_switches_are_not_counted() -> None:
             assert entries(controller) == 1 + 1, "broadcast, and that of all groups of scheme table"
             shown = (await client.get("groups/1")).json()
             assert (shown["number"], shown["fallback"]) == (1, None)
-            assert len(book.groups()) > GROUP_NUMBERS_MAX
+            assert len(registry.groups()) > GROUP_NUMBERS_MAX
 
     asyncio.run(test())
 

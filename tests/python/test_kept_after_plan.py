@@ -76,7 +76,7 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
             make, publish = controller.planning._make, controller.directory.publish
             planning, go_on = threading.Event(), threading.Event()
             stack.callback(go_on.set)
-            kept_when_told = []
+            kept_when_planned = []
 
             def make_slowly(view: View) -> object:
                 planning.set()
@@ -85,7 +85,7 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
 
             def look_and_publish(plans: Mapping[HostId, IssuedPlan]) -> None:
                 if any(told.epoch > before for told in plans.values()):
-                    kept_when_told.append(links_in(state))
+                    kept_when_planned.append(links_in(state))
                 publish(plans)
 
             monkeypatch.setattr(controller.planning, "_make", make_slowly)
@@ -100,8 +100,8 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
 
             go_on.set()
             await until(lambda: not agents[0].plans[-1].routes)
-            assert kept_when_told
-            assert all(links == [] for links in kept_when_told), "it is kept before anybody is told"
+            assert kept_when_planned
+            assert all(links == [] for links in kept_when_planned), "it is kept before anybody is told"
 
         # A crash between: the next controller begins with the network that agents have their plans for.
         async with running(crashed / "state.db") as second:

@@ -1,4 +1,4 @@
-"""Many groups: several in one request, all or none; and what the book of groups knows without looking at all of them."""
+"""Many groups: several in one request, all or none; and what the registry of groups knows without looking at all of them."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_burst_of_changes_does_not_wait_for_a_plan_each_and_one_change_does() 
     with_hosts(test)
 
 
-def book(mode: str) -> GroupRegistry:
+def registry(mode: str) -> GroupRegistry:
     hosts = HostRegistry()
     for host in range(HOSTS):
         hosts.declare(f"h{host}", (SwitchId(0), PortId(host)), host, 0.0)
@@ -193,9 +193,9 @@ def book(mode: str) -> GroupRegistry:
 
 @pytest.mark.parametrize("mode", CLASS_D_MODES)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_book_knows_what_looking_at_every_group_tells(mode: str, seed: int) -> None:
+def test_the_registry_knows_what_looking_at_every_group_shows(mode: str, seed: int) -> None:
     random_ = random.Random(seed)
-    groups = book(mode)
+    groups = registry(mode)
     for _ in range(300):
         before, numbers = groups.groups(), groups.class_d
         address = (
@@ -233,7 +233,7 @@ def free_id(groups: GroupRegistry) -> int:
 
 @pytest.mark.parametrize("mode", CLASS_D_MODES)
 def test_what_the_state_file_does_not_take_is_taken_back(mode: str) -> None:
-    groups = book(mode)
+    groups = registry(mode)
     kept = make_group(groups, "tree", (0, 1), class_d="239.1.1.9")
     numbers = groups.class_d
     groups._database.close()

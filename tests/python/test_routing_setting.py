@@ -420,7 +420,7 @@ def test_where_no_host_re_injects_it_is_said_what_routes_are_instead(algorithm: 
     said = f"no host re-injects: {algorithm} runs as osud"
     ending = f"; {pairs} pairs of hosts have longer routes"
 
-    async def look(client: httpx.AsyncClient, controller: Controller, is_said: bool) -> None:
+    async def look(client: httpx.AsyncClient, controller: Controller, is_reported: bool) -> None:
         async def told(*words: str) -> bool:
             printed = await asyncio.to_thread(at_terminal, *words, "--api", f"unix:{tmp_path / 'rest'}")
             assert (said in printed) == (ending in printed)
@@ -429,12 +429,12 @@ def test_where_no_host_re_injects_it_is_said_what_routes_are_instead(algorithm: 
         async with serving(controller, tmp_path / "rest"):
             dry = await client.put("routing?dry_run=true", json={"algorithm": algorithm})
             jsonschema.validate(dry.json(), schemas.load("routing-change"))
-            assert (dry.json()["runs_as"] is not None) == is_said
-            assert await told("routing", "set", algorithm, "--dry-run") == is_said
+            assert (dry.json()["runs_as"] is not None) == is_reported
+            assert await told("routing", "set", algorithm, "--dry-run") == is_reported
             assert not await told("routing", "show"), "osud needs no host"
             assert (await client.get("routing")).json()["runs_as"] is None
             answer = (await client.put("routing", json={"algorithm": algorithm})).json()
-            assert (answer["runs_as"] is not None) == is_said
+            assert (answer["runs_as"] is not None) == is_reported
             assert answer == (await client.get("routing")).json()
             for words in (
                 ("routing", "set", algorithm),
@@ -443,19 +443,19 @@ def test_where_no_host_re_injects_it_is_said_what_routes_are_instead(algorithm: 
                 ("route", "0", "5"),
                 ("route", "--summary"),
             ):
-                assert await told(*words) == is_said, words
+                assert await told(*words) == is_reported, words
         file = (await client.get("routes")).json()
         jsonschema.validate(file, schemas.load("routes"))
-        assert ("runs_as" in file) == is_said
-        if is_said:
+        assert ("runs_as" in file) == is_reported
+        if is_reported:
             assert answer["lengthened_pairs"] == pairs
             assert file == {**routing.routes(nobody, algorithm), "uses_unknown": list(range(18))}
 
     async def before(client: httpx.AsyncClient, controller: Controller) -> None:
-        await look(client, controller, is_said=False)
+        await look(client, controller, is_reported=False)
 
     async def after(client: httpx.AsyncClient, controller: Controller) -> None:
-        await look(client, controller, is_said=True)
+        await look(client, controller, is_reported=True)
 
     with_network(before)
     with_network(after, no_transit=frozenset(range(18)))

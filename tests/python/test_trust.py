@@ -82,7 +82,7 @@ class Fabric:
         assert record is not None
         return record.place
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
+    def events_of(self, kind: str) -> list[dict[str, Any]]:
         return [event.data for event in self.events.history() if event.kind == kind]
 
 
@@ -90,21 +90,21 @@ class Fabric:
 
 
 def test_a_probe_counts_once_and_in_time() -> None:
-    book = ProbeRegistry(KEY)
-    first, second = (decode(book.send(ref(0, 1), 0.0), KEY) for _ in range(2))
+    probes = ProbeRegistry(KEY)
+    first, second = (decode(probes.send(ref(0, 1), 0.0), KEY) for _ in range(2))
     assert isinstance(first, Probe)
     assert isinstance(second, Probe)
     assert first != second
-    book.take(first, ref(1, 1), 0.5)
+    probes.take(first, ref(1, 1), 0.5)
     with pytest.raises(ProbeRefused, match="seen twice"):
-        book.take(first, ref(1, 1), 0.6)
+        probes.take(first, ref(1, 1), 0.6)
     with pytest.raises(ProbeRefused, match="too late"):
-        book.take(second, ref(1, 1), VALID_S + 0.1)
-    book.take(second, ref(1, 1), VALID_S + 0.1, stretch=2.0)
-    book.send(ref(0, 1), 10.0)
+        probes.take(second, ref(1, 1), VALID_S + 0.1)
+    probes.take(second, ref(1, 1), VALID_S + 0.1, stretch=2.0)
+    probes.send(ref(0, 1), 10.0)
     with pytest.raises(ProbeRefused, match="too late"):
-        book.take(first, ref(1, 1), 10.0)
-    assert len(book._sent) == 1, "what is too old is not kept"
+        probes.take(first, ref(1, 1), 10.0)
+    assert len(probes._sent) == 1, "what is too old is not kept"
 
 
 def test_a_probe_is_what_its_controller_signed() -> None:
@@ -137,10 +137,10 @@ def test_hosts_that_hand_on_probes_make_no_link(guarded: bool) -> None:
     rejected = fabric.packets.lldp_rejected
     assert rejected["probe of a port with a host"] == 102
     assert rejected["probe seen twice"] + rejected["probe too late"] == 98
-    told = fabric.told("link_refused")
-    assert len(told) == 4, "each reason once"
-    assert {(e["a"], e["a_port"], e["b"], e["b_port"]) for e in told} == {(0, 0, 1, 0)}
-    cures = [e["reason"] for e in told if "wormcast guard port" in e["reason"]]
+    events = fabric.events_of("link_refused")
+    assert len(events) == 4, "each reason once"
+    assert {(e["a"], e["a_port"], e["b"], e["b_port"]) for e in events} == {(0, 0, 1, 0)}
+    cures = [e["reason"] for e in events if "wormcast guard port" in e["reason"]]
     assert (
         cures[0] == "port 0 of switch 0 has host h0; if it leads to a switch: `wormcast guard port 0:0 link`"
     )
@@ -184,7 +184,7 @@ def test_an_echo_counts_from_its_own_switch_alone() -> None:
     assert echoed == []
     fabric.packets.receive(echo, fabric.packets.probe(echo, 0.0), 0.0)
     assert echoed == [echo]
-    assert fabric.told("link_refused") == []
+    assert fabric.events_of("link_refused") == []
 
 
 # -- where hosts are
@@ -202,8 +202,8 @@ def test_a_host_does_not_move_on_the_word_of_another(guarded: bool) -> None:
         fabric.announce("h3", free, proved=False, ttl_s=0)
         assert fabric.place("h3") == fabric.places["h3"]
         assert fabric.hosts.state(fabric.hosts.records()[3], fabric.now) == "up"
-    told = fabric.told("host_refused")
-    assert [(e["name"], e["switch"], e["port"], e["at_switch"], e["at_port"]) for e in told] == [
+    events = fabric.events_of("host_refused")
+    assert [(e["name"], e["switch"], e["port"], e["at_switch"], e["at_port"]) for e in events] == [
         ("h3", 0, 2, 1, 1)
     ]
 
@@ -347,20 +347,20 @@ def test_a_flood_is_told_when_it_begins_and_when_it_is_over() -> None:
         fabric.packets.queries(fabric.now)
     read = 10_000 - fabric.packets.rates.dropped
     assert BURST <= read <= BURST + 2.0 * RATE_PER_S + 1
-    assert fabric.told("packet_flood") == [
+    assert fabric.events_of("packet_flood") == [
         {"switch": 1, "port": 1, "host": 3, "name": "h3", "per_s_max": 200}
     ]
-    assert fabric.told("packet_flood_over") == []
+    assert fabric.events_of("packet_flood_over") == []
     fabric.announce("h2", other)
     record = fabric.hosts.named("h2")
     assert record is not None
     assert record.heard_at == fabric.now, "other ports are read"
     fabric.now += OVER_AFTER_S + 0.5
     fabric.packets.queries(fabric.now)
-    (over,) = fabric.told("packet_flood_over")
+    (over,) = fabric.events_of("packet_flood_over")
     assert over["dropped"] == fabric.packets.rates.dropped
     assert 4000 < over["per_s"] <= 5200
-    assert len(fabric.told("packet_flood")) == 1
+    assert len(fabric.events_of("packet_flood")) == 1
 
 
 def test_what_a_link_and_an_agent_send_is_no_flood() -> None:
@@ -368,10 +368,10 @@ def test_what_a_link_and_an_agent_send_is_no_flood() -> None:
     assert all(rates.allows(ref(0, 0), n * 0.012) for n in range(10_000))
 
 
-@pytest.mark.parametrize(("apart_s", "told"), [(QUIET_S - 1, 1), (QUIET_S + 1, 10)])
-def test_what_goes_on_is_told_once(apart_s: float, told: int) -> None:
+@pytest.mark.parametrize(("apart_s", "news"), [(QUIET_S - 1, 1), (QUIET_S + 1, 10)])
+def test_what_goes_on_is_told_once(apart_s: float, news: int) -> None:
     episodes = Episodes()
-    assert sum(episodes.is_news("it", n * apart_s) for n in range(10)) == told
+    assert sum(episodes.is_news("it", n * apart_s) for n in range(10)) == news
 
 
 def test_what_was_told_is_bounded() -> None:

@@ -231,7 +231,7 @@ def _serve_network(app: FastAPI, controller: Controller) -> None:
 
 
 def _serve_groups(app: FastAPI, controller: Controller) -> None:
-    book = controller.groups
+    registry = controller.groups
 
     @app.get("/v1/groups", tags=["groups"], summary="All groups", response_class=StreamingResponse)
     async def get_groups() -> Response:
@@ -244,48 +244,48 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
         """One group is answered by that group, `{"groups": […]}` or a bare list by `{"groups": […]}`. An error says which
         group it is about."""
         bodies = [body] if isinstance(body, GroupBody) else body if isinstance(body, list) else body.groups
-        made = book.create_all(bodies)
-        await controller.tell_groups("group_created", made, wait)
+        made = registry.create_all(bodies)
+        await controller.announce_groups("group_created", made, wait)
         if isinstance(body, GroupBody):
             return JSONResponse(views.show_group(controller, made[0]), 201)
         return StreamingResponse(_list_groups(controller, made), 201, media_type=CONTENT_TYPE)
 
     @app.delete("/v1/groups", tags=["groups"], summary="Delete several groups: all or none")
     async def delete_groups(body: GroupKeysBody, wait: Wait = None) -> dict[str, Any]:
-        gone = book.delete_all(body.groups)
-        await controller.tell_groups("group_deleted", gone, wait)
+        gone = registry.delete_all(body.groups)
+        await controller.announce_groups("group_deleted", gone, wait)
         return {"deleted": [group.id for group in gone]}
 
     @app.get("/v1/groups/{group}", tags=["groups"], summary="One group and who takes part")
     async def get_group(group: GroupKey) -> dict[str, Any]:
-        return views.show_group(controller, book.get(group))
+        return views.show_group(controller, registry.get(group))
 
     @app.delete("/v1/groups/{group}", tags=["groups"], status_code=204, summary="Delete a group")
     async def delete_group(group: GroupKey, wait: Wait = None) -> None:
-        await controller.tell_groups("group_deleted", book.delete_all([group]), wait)
+        await controller.announce_groups("group_deleted", registry.delete_all([group]), wait)
 
     @app.get("/v1/groups/{group}/members", tags=["groups"], summary="Members of a group")
     async def get_members(group: GroupKey) -> dict[str, Any]:
-        return {"members": list(book.get(group).members)}
+        return {"members": list(registry.get(group).members)}
 
     @app.post("/v1/groups/{group}/members", tags=["groups"], summary="Add members")
     async def post_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
-        return await tell(book.add(group, body.members), wait)
+        return await tell(registry.add(group, body.members), wait)
 
     @app.put("/v1/groups/{group}/members", tags=["groups"], summary="Set the members")
     async def put_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
-        return await tell(book.replace_members(group, body.members), wait)
+        return await tell(registry.replace_members(group, body.members), wait)
 
     @app.delete("/v1/groups/{group}/members", tags=["groups"], summary="Remove members: all or none")
     async def delete_members(group: GroupKey, body: MembersBody, wait: Wait = None) -> dict[str, Any]:
-        return await tell(book.remove(group, body.members), wait)
+        return await tell(registry.remove(group, body.members), wait)
 
     @app.delete("/v1/groups/{group}/members/{host}", tags=["groups"], summary="Remove a member")
     async def delete_member(group: GroupKey, host: HostKey, wait: Wait = None) -> dict[str, Any]:
-        return await tell(book.remove(group, [host]), wait)
+        return await tell(registry.remove(group, [host]), wait)
 
     async def tell(changed: Group, wait: bool | None) -> dict[str, Any]:
-        await controller.tell_groups("group_changed", [changed], wait)
+        await controller.announce_groups("group_changed", [changed], wait)
         return views.show_group(controller, changed)
 
 

@@ -61,7 +61,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
     async def put_guard(body: GuardBody) -> dict[str, Any]:
         """Kept across restarts."""
         controller.guard.set(body.on, body.closed)
-        await _tell(controller)
+        await _apply_guard(controller)
         return views.show_guard(controller)
 
     @app.put("/v1/hosts/{host}/rate", tags=["network"], summary="Say how fast a host may send")
@@ -72,7 +72,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
         above while the guard is on; empty: nobody does. Worms of others are not routed through a host with a rate."""
         record = controller.find_host(host)
         controller.guard.limit(record.id, body.bps)
-        await _tell(controller)
+        await _apply_guard(controller)
         return views.show_host(controller, record)
 
     @app.put("/v1/switches/{switch}/ports/{port}", tags=["network"], summary="Say what a port leads to")
@@ -84,7 +84,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
         return {"switch": switch, "port": port, "leads_to": body.leads_to}
 
 
-async def _tell(controller: Controller) -> None:
+async def _apply_guard(controller: Controller) -> None:
     guard = controller.guard.guard
     controller.events.add(
         "guard_changed", time.time(), on=guard.on, closed=sorted(guard.closed), limited=sorted(guard.rates)

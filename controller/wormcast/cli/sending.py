@@ -215,8 +215,8 @@ class _Display:
     def __init__(self, name: str, size: int | None, *, as_json: bool) -> None:
         self.unclaimed: set[int] = set()
         """Hosts at which nobody received when the file came."""
-        self._unsaid: set[int] = set()
-        self._say_at = 0.0
+        self._unreported: set[int] = set()
+        self._report_at = 0.0
         self._label = ""
         self._where = ""
         self._name = name
@@ -244,7 +244,7 @@ class _Display:
         self._where = f"at {counted(len(others), 'host')}"
 
     def update(self, progress: Progress) -> None:
-        if self._unsaid and time.monotonic() >= self._say_at:
+        if self._unreported and time.monotonic() >= self._report_at:
             self._say()
         rate = self._rate.note(time.monotonic(), progress.sent_bytes)
         stable = progress.stable_bytes if self._size is None else min(progress.stable_bytes, self._size)
@@ -259,12 +259,12 @@ class _Display:
         """Nobody receives there."""
         if host not in self.unclaimed:
             self.unclaimed.add(host)
-            self._say_at = self._say_at if self._unsaid else time.monotonic() + _GATHER_S
-            self._unsaid.add(host)
+            self._report_at = self._report_at if self._unreported else time.monotonic() + _GATHER_S
+            self._unreported.add(host)
 
     def _say(self) -> None:
-        hosts = sorted(self._unsaid)
-        self._unsaid.clear()
+        hosts = sorted(self._unreported)
+        self._unreported.clear()
         if not hosts:
             return
         named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"

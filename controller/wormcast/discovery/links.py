@@ -60,7 +60,7 @@ class _SwitchRecord:
     """The last echo that is back left then: what was sent before has passed the switch, and the controller has read
     what it handed in. Infinite until the first: of a target without echo nothing can be told by its silence."""
     silent: bool = False
-    tells_ports: bool = False
+    reports_ports: bool = False
     """It says which of its ports are down."""
     ports_down: set[PortId] = field(default_factory=set)
 
@@ -195,7 +195,7 @@ class LinkMonitor:
         record = self._switches.get(switch)
         if record is None:
             return
-        before, record.tells_ports, record.ports_down = record.ports_down, down is not None, set(down or ())
+        before, record.reports_ports, record.ports_down = record.ports_down, down is not None, set(down or ())
         for port in record.ports_down - before:
             self._drop_direction((switch, port))
             if (far := self._arrivals.get((switch, port))) is not None:
@@ -263,11 +263,11 @@ class LinkMonitor:
             record.echo_at = min(record.echo_at, at)
 
     def _interval_s(self, sender: _SwitchRecord, direction: Direction) -> float:
-        reported = sender.tells_ports and self._switches[direction.far[0]].tells_ports
+        reported = sender.reports_ports and self._switches[direction.far[0]].reports_ports
         return self._reported_interval_s if reported else self._probe_interval_s
 
     def _echo_interval_s(self, record: _SwitchRecord) -> float:
-        seldom = record.tells_ports or record.silent
+        seldom = record.reports_ports or record.silent
         return self._reported_interval_s if seldom else self._probe_interval_s
 
     def _stretch(self) -> float:
@@ -328,7 +328,7 @@ class LinkMonitor:
     def ports_down(self, switch: SwitchId) -> list[PortId] | None:
         """Ports that the switch says are down, ascending; None if it does not say."""
         record = self._switches.get(switch)
-        return sorted(record.ports_down) if record is not None and record.tells_ports else None
+        return sorted(record.ports_down) if record is not None and record.reports_ports else None
 
     def far(self, ref: PortRef) -> PortRef | None:
         """Where the probes of this port come in, by those that were believed."""

@@ -19,7 +19,7 @@ from wormcast.reconcile.guard_settings import GuardSettings
 from wormcast.reconcile.network_watch import NetworkWatch
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.wanted import Wanted
-from wormcast.store.database import EPOCH_TOLD_MAX, Database
+from wormcast.store.database import EPOCH_REPORTED_MAX, Database
 
 LOG = logging.getLogger("wormcast.reconcile")
 
@@ -75,7 +75,7 @@ class AgentEvents:
         caller: Caller = NOBODY,
     ) -> HostId:
         check_agent(revision, self._has_device_ports)
-        if epoch > (bound := max(EPOCH_TOLD_MAX, self._plans.epoch)):
+        if epoch > (bound := max(EPOCH_REPORTED_MAX, self._plans.epoch)):
             raise HostRefused(
                 f"the agent follows plan {epoch}, which no controller has made",
                 value=epoch,

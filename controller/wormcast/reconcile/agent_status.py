@@ -15,7 +15,7 @@ COUNTERS_MAX = 4096
 """Counters kept of one agent; further names are dropped and counted."""
 COUNTER_NAME_MAX = 128
 """Characters of a counter's name; longer ones are dropped and counted."""
-GROUPS_UNTOLD = 256
+GROUPS_UNANNOUNCED = 256
 """Groups that an agent takes which does not say how many, and has refused more as a whole."""
 NO_BOUND = 1 << 32
 
@@ -98,8 +98,8 @@ class AgentStatus:
         if plan is None:
             return news
         if error and not refused:
-            if self.groups_max is None and len(plan.groups) > GROUPS_UNTOLD:
-                self.groups_max = GROUPS_UNTOLD
+            if self.groups_max is None and len(plan.groups) > GROUPS_UNANNOUNCED:
+                self.groups_max = GROUPS_UNANNOUNCED
             return news
         self._installed = plan
         for group in plan.groups:

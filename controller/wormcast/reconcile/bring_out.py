@@ -99,7 +99,7 @@ class BringOut:
                     self._run_part(part, own, everywhere)
                     for part, own in zip(self._parts, shrinking, strict=True)
                 ),
-                self._tell_others(everywhere),
+                self._send_plans(everywhere),
             )
         finally:
             for task in shrinking:
@@ -115,7 +115,7 @@ class BringOut:
         self._publish(self._hosts & part.hosts)
         await self._finish(part, Stage.RETIRE)
 
-    async def _tell_others(self, everywhere: asyncio.Future[list[None]]) -> None:
+    async def _send_plans(self, everywhere: asyncio.Future[list[None]]) -> None:
         """Hosts whose switch is not up get theirs too: they may find a way."""
         await asyncio.wait({everywhere}, timeout=OTHERS_WAIT_S)
         self._publish(self._hosts.difference(*(part.hosts for part in self._parts)))

@@ -310,7 +310,7 @@ class Controller:
             raise unknown("host", key, [r.name if number is None else r.id for r in known])
         return record
 
-    async def tell_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
+    async def announce_groups(self, kind: str, groups: Sequence[Group], wait: bool | None) -> None:
         """Records what a request did to groups, and waits for the plan that follows: `wait` says whether, None
         that it does so unless changes come faster than plans are made."""
         if kind == "group_deleted":

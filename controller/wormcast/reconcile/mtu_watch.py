@@ -34,7 +34,7 @@ class MtuWatch:
         self._events = events
         self._ports: dict[SwitchId, dict[PortId, int]] = {}
         """As each switch tells them, or as the kernel had them later."""
-        self._tell: set[SwitchId] = set()
+        self._reporting: set[SwitchId] = set()
         self._silent_interfaces = True
         """Some switch has interfaces here and does not tell of them."""
         self._look_at = 0.0
@@ -46,9 +46,9 @@ class MtuWatch:
     def note_ports(self, switch: SwitchId, states: AnnouncedPorts | None) -> bool:
         """A switch says what MTUs its ports have, None that it does not any more; whether that is news."""
         if states is None or not states.mtus:
-            self._tell.discard(switch)
+            self._reporting.discard(switch)
             return False
-        self._tell.add(switch)
+        self._reporting.add(switch)
         before = self._ports.get(switch)
         self._ports[switch] = dict(states.mtus)
         return before != states.mtus
@@ -63,7 +63,7 @@ class MtuWatch:
     def look(self, switches: Collection[SwitchSpec], discovered: Discovered, now: float) -> list[str]:
         """Compares the hosts' MTUs with those of the ports, as they are now; what links do not carry."""
         interfaces = {(spec.id, PortId(port)): name for spec in switches for port, name in spec.interfaces}
-        self._silent_interfaces = any(switch not in self._tell for switch, _ in interfaces)
+        self._silent_interfaces = any(switch not in self._reporting for switch, _ in interfaces)
         mtus = read_mtus(set(interfaces.values()))
         for (switch, port), name in interfaces.items():
             if name in mtus:

@@ -64,7 +64,7 @@ class PacketIns:
                 "per_s": flood.per_s,
                 "seconds": round(flood.last_at - flood.began_at, 1),
             }
-            self._tell("packet_flood_over", flood.place, **data)
+            self._log("packet_flood_over", flood.place, **data)
         self.igmp.expire(now)
         return self.igmp.poll_queries(now)
 
@@ -73,7 +73,7 @@ class PacketIns:
         if not self.rates.allows(place, now):
             flood = self.rates.flood(place)
             if flood is not None and flood.dropped == 1:
-                self._tell("packet_flood", place, per_s_max=round(RATE_PER_S))
+                self._log("packet_flood", place, per_s_max=round(RATE_PER_S))
             return False
         if frame[12:14] == IPV4_ETHERTYPE.to_bytes(2, "big"):
             self._take_igmp(place, frame, now)
@@ -96,7 +96,7 @@ class PacketIns:
             self.igmp_rejected[str(error)] += 1
         except IgmpFull as full:
             if self.episodes.is_news(("igmp_full", place), now):
-                self._tell("igmp_full", place, addresses_max=full.bound)
+                self._log("igmp_full", place, addresses_max=full.bound)
 
     def _take_probe(self, probe: Probe, place: PortRef, now: float) -> bool:
         """Whether there is another link now. Raises `LldpError`."""
@@ -107,14 +107,14 @@ class PacketIns:
         except ProbeRefused as refused:
             # A link may double frames, a switch that was paused brings old ones.
             if not known and not echo_port(probe.port):
-                self._tell_refused(sent, place, str(refused), now)
+                self._log_refused(sent, place, str(refused), now)
             raise
         if echo_port(probe.port):
             if place[0] == probe.switch:
                 self._monitor.handle_echo(sent)
             return False
         if sent != place and (why := self._why_no_link(sent, place, known, now)):
-            self._tell_refused(sent, place, why, now)
+            self._log_refused(sent, place, why, now)
             raise LldpError("probe of a port with a host")
         links = self._monitor.links()
         self._monitor.handle_probe(sent, place)
@@ -171,7 +171,7 @@ class PacketIns:
             )
         return record is not None and before != (record.place, self._hosts.state(record, now))
 
-    def _tell_refused(self, sent: PortRef, place: PortRef, why: str, now: float) -> None:
+    def _log_refused(self, sent: PortRef, place: PortRef, why: str, now: float) -> None:
         """A probe makes no link."""
         link = Link.between(sent, place) if sent != place else None
         if link is None or not self.episodes.is_news(("link_refused", link, why), now):
@@ -180,7 +180,7 @@ class PacketIns:
         LOG.warning("no link between %s and %s: %s", *(f"{s}:{p}" for s, p in link.ends()), why)
         self._events.add("link_refused", time.time(), **ends, reason=why)
 
-    def _tell(self, kind: str, place: PortRef, **data: Any) -> None:
+    def _log(self, kind: str, place: PortRef, **data: Any) -> None:
         """An event of a port, with its host if there is one."""
         record: HostRecord | None = self._hosts.at(place)
         host = {} if record is None else {"host": record.id, "name": record.name}

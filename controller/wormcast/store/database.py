@@ -31,7 +31,7 @@ from wormcast.store import rows
 from wormcast.store.mark import ACCEPT, StateMark, StoreError, Written, identity, is_same
 from wormcast.store.rows import GATHER_EPOCHS_END, SwitchSpec
 
-__all__ = ["EPOCH_TOLD_MAX", "GATHER_EPOCHS_END", "Database", "StoreError", "SwitchSpec", "first_epoch"]
+__all__ = ["EPOCH_REPORTED_MAX", "GATHER_EPOCHS_END", "Database", "StoreError", "SwitchSpec", "first_epoch"]
 
 SCHEMA_VERSION = 3
 _SCHEMA_1 = """
@@ -59,7 +59,7 @@ _COUNTED_AT = "switch %d is counted at"
 
 EPOCH_MAX = (1 << 63) - (1 << 32)
 """Epochs stay below; SQLite keeps integers below 2^63."""
-EPOCH_TOLD_MAX = 1 << 62
+EPOCH_REPORTED_MAX = 1 << 62
 """Greatest epoch that an agent's word is taken for, unless this controller was there already."""
 
 TEXT_MAX = 500

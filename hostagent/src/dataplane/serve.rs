@@ -42,7 +42,7 @@ impl DataPlane {
                 question,
                 done,
             } => {
-                let _ = done.send(self.agent.tell_lag(origin, question));
+                let _ = done.send(self.agent.report_lag(origin, question));
             }
             Command::Connect {
                 id,

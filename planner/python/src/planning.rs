@@ -299,7 +299,7 @@ impl Planner {
         self.planner.settle();
     }
 
-    /// Sequencers that are chosen from now on have reigns of this number or more.
+    /// Sequencers that are chosen from now on have epochs of this number or more.
     fn set_sequencer_epoch(&mut self, epoch: u64) {
         self.planner.set_sequencer_epoch(epoch);
     }

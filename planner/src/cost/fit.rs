@@ -47,8 +47,8 @@ const MODEL_ERROR: f64 = 0.05;
 /// Errors beyond which a time counts less.
 const OUTLIER: f64 = 2.0;
 /// A cost is determined if its error is below such a share of it, or of its room.
-const TOLD_OF_ITSELF: f64 = 0.5;
-const TOLD_OF_ROOM: f64 = 0.03;
+const ERROR_OF_ITSELF_MAX: f64 = 0.5;
+const ERROR_OF_ROOM_MAX: f64 = 0.03;
 /// It is determined too if leaving it as it was costs so many times the scatter: what is far off need not be known well to
 /// be known better.
 const NEEDED: f64 = 9.0;
@@ -278,14 +278,14 @@ struct Best {
 }
 
 impl Search<'_, '_, '_> {
-    /// The unknown that the times tell least, if they do not tell it; `needed` stay.
+    /// The unknown that the times determine least, if they do not determine it; `needed` stay.
     fn vaguest(&self, free: &[&Unknown], best: &Best, needed: &[&[&str]]) -> Option<usize> {
         let vague = free.iter().zip(&best.errors).map(|(one, error)| {
             let bound = if one.is_rate {
-                TOLD_OF_ITSELF
+                ERROR_OF_ITSELF_MAX
             } else {
                 let value = (one.get)(&best.costs).abs();
-                (TOLD_OF_ITSELF * value).max(TOLD_OF_ROOM * one.room(self.before))
+                (ERROR_OF_ITSELF_MAX * value).max(ERROR_OF_ROOM_MAX * one.room(self.before))
             };
             if needed.contains(&one.names) {
                 0.0

@@ -129,30 +129,30 @@ pub fn check(
     let mut slots = BTreeSet::new();
     let mut acknowledged = 0;
     for group in groups {
-        let told = (group.members.iter())
+        let sent = (group.members.iter())
             .filter(|member| hosts.live.contains(member))
             .filter_map(|member| state.agents.get(member)?.group(group.id))
-            .find(|told| told.gathered.is_some());
+            .find(|sent| sent.gathered.is_some());
         let alone: BTreeMap<HostId, &str> = (state.by_hosts.iter())
             .filter(|short| short.group == group.id)
             .map(|short| (short.host, &*short.reason))
             .collect();
-        let Some(told) = told else {
+        let Some(sent) = sent else {
             continue;
         };
         assert!(group.gather);
-        for member in &told.members {
+        for member in &sent.members {
             let own = state.agents[member].group(group.id).expect("a member");
-            assert_eq!(own.gathered, told.gathered, "all members are told the same");
+            assert_eq!(own.gathered, sent.gathered, "all members are told the same");
         }
-        let gathered = told.gathered.as_ref().expect("it is gathered");
+        let gathered = sent.gathered.as_ref().expect("it is gathered");
         let all: BTreeSet<HostId> = gathered
             .origins
             .keys()
             .chain(alone.keys())
             .copied()
             .collect();
-        assert!(all.iter().eq(&told.members), "{all:?} {told:?}");
+        assert!(all.iter().eq(&sent.members), "{all:?} {sent:?}");
         assert_eq!(all.len(), gathered.origins.len() + alone.len());
         for &origin in gathered.origins.keys() {
             known.insert((group.id, origin));
@@ -178,7 +178,7 @@ pub fn check(
                     assert!(common[1] < GATHER_BRANCHES_MAX as u128);
                 }
             }
-            for &member in told.members.iter().filter(|member| **member != origin) {
+            for &member in sent.members.iter().filter(|member| **member != origin) {
                 let of = (group.id, gathered, origin);
                 let way = climb(network, state, of, member, &mut gatherers);
                 graph.add_route(&way).expect("a way");
@@ -251,19 +251,19 @@ pub fn lives(state: &FabricState, groups: &[Arc<Group>]) -> BTreeMap<(GroupId, u
     let all = all_entries(state);
     let mut lives = BTreeMap::new();
     for group in groups {
-        let told = state
+        let sent = state
             .agents
             .values()
             .filter_map(|plan| plan.group(group.id));
-        for told in told {
-            let Some(gathered) = &told.gathered else {
+        for sent in sent {
+            let Some(gathered) = &sent.gathered else {
                 continue;
             };
             let own = all.iter().filter(|((_, key), _)| of_key(key).0 == group.id);
             let own = own.map(|(at, action)| (at.clone(), action.clone()));
             lives.insert(
                 (group.id, gathered.epoch),
-                (told.members.clone(), own.collect()),
+                (sent.members.clone(), own.collect()),
             );
         }
     }

@@ -64,7 +64,7 @@ impl Session {
         self.statistics.delivered_bytes += read.length as u64;
         let more = reception.awaiting_confirm || reception.consumed() < self.cumulative;
         if !more {
-            reception.readable_told = false;
+            reception.readable_reported = false;
         }
         if reception.consumed() > before {
             self.after_consuming(shared, now);
@@ -102,8 +102,8 @@ impl Session {
         let Some(reception) = &mut self.reception else {
             return;
         };
-        reception.readable_told = reception.consumed() < self.cumulative;
-        if reception.readable_told {
+        reception.readable_reported = reception.consumed() < self.cumulative;
+        if reception.readable_reported {
             shared.emit(Event::Readable {
                 group: self.group,
                 origin: self.origin,
@@ -163,7 +163,7 @@ impl Session {
         let Some(reception) = &mut self.reception else {
             return Vec::new();
         };
-        reception.begun_told = false;
+        reception.begin_reported = false;
         let from = from.expand(self.cumulative).max(reception.next_start());
         let store = &self.store;
         let is_first = |at: &u64| store.get(*at).is_some_and(|packet| packet.first);

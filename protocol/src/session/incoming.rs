@@ -288,14 +288,17 @@ impl Session {
             return;
         }
         self.proven = true;
-        if begun && self.plan.tells_begun && !core::mem::replace(&mut reception.begun_told, true) {
+        if begun
+            && self.plan.reports_begin
+            && !core::mem::replace(&mut reception.begin_reported, true)
+        {
             let (group, origin) = (self.group, self.origin);
             shared.emit(Event::Begun { group, origin });
         }
         let readable = reception.discard(&self.store, self.cumulative);
         // Whoever lets more come before it reads is told of an end.
-        if readable && (ended || !reception.readable_told) {
-            reception.readable_told = true;
+        if readable && (ended || !reception.readable_reported) {
+            reception.readable_reported = true;
             shared.emit(Event::Readable {
                 group: self.group,
                 origin: self.origin,
@@ -336,7 +339,7 @@ impl Session {
                 reason: LossReason::LeftBehind,
             });
         }
-        if self.plan.tells_begun {
+        if self.plan.reports_begin {
             let (group, origin) = (self.group, self.origin);
             shared.emit(Event::Begun { group, origin });
         }

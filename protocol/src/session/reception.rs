@@ -115,7 +115,7 @@ pub(crate) struct Reception {
     /// Packets and marks of the last ACK, and the marks it told.
     acked_packets: u32,
     acked_congestion: u32,
-    told_congestion: u32,
+    reported_congestion: u32,
     /// Duplicates of the last ACK.
     acked_duplicates: u32,
     /// An ACK has left of this memory.
@@ -130,9 +130,9 @@ pub(crate) struct Reception {
     pub nack_at: Instant,
     /// NACKs since the last ACK.
     nacks: u32,
-    pub readable_told: bool,
+    pub readable_reported: bool,
     /// The application has been told that another message has begun to arrive.
-    pub begun_told: bool,
+    pub begin_reported: bool,
     /// The packet that came last. The run in which it is is told first.
     pub recent: Option<u64>,
 }
@@ -167,7 +167,7 @@ impl Reception {
             queueing: Queueing::default(),
             acked_packets: 0,
             acked_congestion: 0,
-            told_congestion: 0,
+            reported_congestion: 0,
             acked_duplicates: 0,
             has_answered: false,
             advertised_stable: start,
@@ -177,8 +177,8 @@ impl Reception {
             nack: None,
             nack_at: Instant::ZERO,
             nacks: 0,
-            readable_told: false,
-            begun_told: false,
+            readable_reported: false,
+            begin_reported: false,
             recent: None,
         }
     }
@@ -194,7 +194,7 @@ impl Reception {
         (
             self.acked_packets,
             self.acked_congestion,
-            self.told_congestion,
+            self.reported_congestion,
         ) = (0, 0, 0);
         self.acked_duplicates = 0;
         self.has_answered = false;
@@ -415,10 +415,10 @@ impl Reception {
         let own = self.congestion.wrapping_sub(self.acked_congestion);
         self.acked_packets = self.packets;
         self.acked_congestion = self.congestion;
-        self.told_congestion = self
-            .told_congestion
+        self.reported_congestion = self
+            .reported_congestion
             .wrapping_add(own.max(below.min(packets)));
-        self.told_congestion
+        self.reported_congestion
     }
 
     /// Whole messages have come up to here.

@@ -21,8 +21,8 @@ fn dead_for(
     end: Option<u64>,
 ) -> impl Iterator<Item = (HostId, FailReason)> + '_ {
     let children = children.iter().filter(move |child| {
-        let is_said = |end: u64| end <= child.report.stable();
-        child.excluded || end.is_some_and(is_said)
+        let is_reported = |end: u64| end <= child.report.stable();
+        child.excluded || end.is_some_and(is_reported)
     });
     let failures = children.flat_map(Child::failures);
     let dead = failures.filter(|failure| failure.reason.is_host_dead());

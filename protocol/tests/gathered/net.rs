@@ -52,7 +52,7 @@ impl Structures for Tree {
 pub struct Slot {
     life: (u32, u32),
     words: BTreeMap<HostId, (u32, u32)>,
-    told: Option<(u32, u32)>,
+    passed_on: Option<(u32, u32)>,
 }
 
 pub struct Net {
@@ -165,7 +165,7 @@ impl Net {
                 members: self.members.clone(),
                 deep: self.deep,
             }),
-            tells_begun: false,
+            reports_begin: false,
             gathered,
         };
         let now = self.now();
@@ -373,10 +373,10 @@ impl Net {
             .into_iter()
             .reduce(|a, b| (sooner(a.0, b.0), sooner(a.1, b.1)))
             .expect("a member");
-        if slot.told == Some(least) && announced.flags & flags::REFRESH == 0 {
+        if slot.passed_on == Some(least) && announced.flags & flags::REFRESH == 0 {
             return;
         }
-        slot.told = Some(least);
+        slot.passed_on = Some(least);
         let up = Announcement {
             op: Op::Ack,
             cumulative: Seq(least.0),

@@ -68,7 +68,7 @@ fn plan(host: HostId, choices: &[Choice], mtu: Option<u16>, returns: bool) -> Gr
         members: vec![ORIGIN, MEMBERS[0], MEMBERS[1]],
         mtu,
         structures: Arc::new(Star { host, returns }),
-        tells_begun: false,
+        reports_begin: false,
         gathered: None,
     }
 }

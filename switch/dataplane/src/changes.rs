@@ -66,7 +66,7 @@ impl Switch {
                 port.saw(found.map(|(_, look)| look).unwrap_or_default());
             }
         }
-        self.tell_ports();
+        self.update_ports();
         self.port_statuses()
     }
 
@@ -123,7 +123,7 @@ impl Switch {
             }
         }
         self.ports_changed();
-        self.tell_ports();
+        self.update_ports();
     }
 
     /// Detaches the interface of a port; packets that wait for it are dropped.
@@ -164,7 +164,7 @@ impl Switch {
             self.traffic.ports[position].no_link += 1;
         }
         self.ports_changed();
-        self.tell_ports();
+        self.update_ports();
     }
 
     fn ports_changed(&mut self) {

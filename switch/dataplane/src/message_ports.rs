@@ -83,7 +83,7 @@ impl Switch {
             }
             (PortChange::Up | PortChange::Down, Some(position)) => {
                 self.traffic.ports[position].up = change == PortChange::Up;
-                self.tell_ports();
+                self.update_ports();
             }
             (PortChange::Up | PortChange::Down, None) => {
                 return Err(format!("port {} was not added", number.0));

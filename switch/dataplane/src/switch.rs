@@ -136,7 +136,7 @@ impl Switch {
             number: before.map_or(0, |before| before.number + 1),
         });
         self.pipeline = Some(pipeline);
-        self.tell_ports();
+        self.update_ports();
     }
 
     /// The program that runs, and which of those it is that were installed.
@@ -146,7 +146,7 @@ impl Switch {
 
     /// Tells of ports that have changed: the pipeline, for backup replicas and ports to
     /// watch, and whoever watches them.
-    pub(super) fn tell_ports(&mut self) {
+    pub(super) fn update_ports(&mut self) {
         self.note_port_changes();
         if let Some(pipeline) = &mut self.pipeline {
             // The last one has no number of its own.
@@ -440,7 +440,7 @@ impl Switch {
                 }
             }
         }
-        self.tell_ports();
+        self.update_ports();
         renewed
     }
 

@@ -148,7 +148,7 @@ impl TrafficManager {
         self.to_controller.max_capacity() - self.to_controller.capacity()
     }
 
-    fn tell_controller(&mut self, message: ToController) {
+    fn send_to_controller(&mut self, message: ToController) {
         match self.to_controller.try_send(message) {
             Ok(()) => self.packet_ins += 1,
             Err(_) => self.to_controller_full += 1,
@@ -222,7 +222,7 @@ impl TrafficSink for TrafficManager {
         let Some(installed) = self.installed.clone() else {
             return;
         };
-        self.tell_controller(ToController::Digest(DigestMessage {
+        self.send_to_controller(ToController::Digest(DigestMessage {
             installed,
             digest,
             fields: fields.to_vec(),
@@ -240,7 +240,7 @@ impl EmitSink for TrafficManager {
         }
         let port = self.port_mut(number);
         if matches!(port.link, Link::Cpu) {
-            self.tell_controller(ToController::PacketIn(frame.to_vec()));
+            self.send_to_controller(ToController::PacketIn(frame.to_vec()));
         } else {
             port.send(number, frame, now_us, unix_us);
         }

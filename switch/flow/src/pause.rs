@@ -1,5 +1,5 @@
-//! Stopping and starting, both directions of one port: what the neighbour has told us to
-//! hold back, and what we have told the neighbour.
+//! Stopping and starting, both directions of one port: what the neighbour has stopped
+//! here, and what this port has stopped there.
 
 use super::frame::{PauseFrame, QUANTUM_BITS};
 use super::priority::{PRIORITIES, PrioritySet};
@@ -124,7 +124,7 @@ pub enum PauseMode {
     Pause,
 }
 
-/// What a port has told its neighbour: the sending half of PFC.
+/// The sending half of PFC: which priorities of its neighbour a port has stopped.
 #[derive(Clone, Debug)]
 pub struct PauseSender {
     mode: PauseMode,
@@ -132,15 +132,15 @@ pub struct PauseSender {
     refresh_us: u64,
     /// Priorities that shall be stopped.
     stopped: PrioritySet,
-    /// Priorities the neighbour has been told to stop.
-    told: PrioritySet,
-    told_at_us: u64,
+    /// Priorities that the last frame stopped.
+    sent: PrioritySet,
+    sent_at_us: u64,
     frames: u64,
     refreshes: u64,
 }
 
 impl PauseSender {
-    /// Nothing is stopped. A stop is for `quanta` at `rate` and is told again in half that
+    /// Nothing is stopped. A stop is for `quanta` at `rate` and is sent again in half that
     /// time, so that it does not end by itself.
     pub fn new(mode: PauseMode, quanta: u16, rate: BitRate) -> Self {
         Self {
@@ -148,8 +148,8 @@ impl PauseSender {
             quanta: quanta.max(1),
             refresh_us: quanta_us(quanta, rate) / 2,
             stopped: PrioritySet::NONE,
-            told: PrioritySet::NONE,
-            told_at_us: 0,
+            sent: PrioritySet::NONE,
+            sent_at_us: 0,
             frames: 0,
             refreshes: 0,
         }
@@ -167,9 +167,9 @@ impl PauseSender {
         self.stopped.remove(priority);
     }
 
-    /// The neighbour is another one and knows of nothing.
+    /// The neighbour is another one, to which no frame was sent.
     pub fn clear(&mut self) {
-        self.told = PrioritySet::NONE;
+        self.sent = PrioritySet::NONE;
     }
 
     pub fn stopped(&self) -> PrioritySet {
@@ -179,19 +179,19 @@ impl PauseSender {
     /// Whether [`poll`](Self::poll) has a frame now.
     #[inline]
     pub fn is_due(&self, now_us: u64) -> bool {
-        self.stopped != self.told || (!self.told.is_empty() && now_us >= self.refresh_at_us())
+        self.stopped != self.sent || (!self.sent.is_empty() && now_us >= self.refresh_at_us())
     }
 
     fn refresh_at_us(&self) -> u64 {
-        self.told_at_us + self.refresh_us
+        self.sent_at_us + self.refresh_us
     }
 
-    /// When the neighbour has to be told again; `None` while nothing is stopped.
+    /// When the frame has to be sent again; `None` while nothing is stopped.
     pub fn next_us(&self) -> Option<u64> {
-        if self.stopped != self.told {
+        if self.stopped != self.sent {
             return Some(0);
         }
-        (!self.told.is_empty()).then(|| self.refresh_at_us())
+        (!self.sent.is_empty()).then(|| self.refresh_at_us())
     }
 
     /// The frame that is to be sent now, if one is; it counts as sent.
@@ -199,10 +199,10 @@ impl PauseSender {
         if !self.is_due(now_us) {
             return None;
         }
-        let was_told = self.told;
-        self.refreshes += u64::from(self.stopped == self.told);
-        self.told = self.stopped;
-        self.told_at_us = now_us;
+        let was_sent = self.sent;
+        self.refreshes += u64::from(self.stopped == self.sent);
+        self.sent = self.stopped;
+        self.sent_at_us = now_us;
         let frame = match self.mode {
             PauseMode::Pause if self.stopped.is_empty() => PauseFrame::Pause { quanta: 0 },
             PauseMode::Pause => PauseFrame::Pause {
@@ -214,7 +214,7 @@ impl PauseSender {
                     quanta[usize::from(priority)] = self.quanta;
                 }
                 PauseFrame::Pfc {
-                    priorities: self.stopped.with(was_told),
+                    priorities: self.stopped.with(was_sent),
                     quanta,
                 }
             }
@@ -227,7 +227,7 @@ impl PauseSender {
         self.frames
     }
 
-    /// Of these, frames that only repeated what was told before.
+    /// Of these, frames that only repeated the one before.
     pub fn refreshes(&self) -> u64 {
         self.refreshes
     }
@@ -297,7 +297,7 @@ mod tests {
         sender.start(4);
         assert_eq!(sender.poll(61), Some(pfc(4, 0)));
         assert_eq!(sender.poll(1_000), None);
-        // Stopped and started before anything was said: nothing to say.
+        // Stopped and started before a frame was sent: none is due.
         sender.stop(3);
         sender.start(3);
         assert_eq!(sender.poll(1_000), None);

@@ -57,7 +57,7 @@ impl Style {
         update(path_of(interface, leaf.below()), self.encoding.leaf(value))
     }
 
-    pub(crate) fn tell(&self, news: &News) -> Notification {
+    pub(crate) fn notification_of(&self, news: &News) -> Notification {
         let interface = &news.interface;
         let leaves = match &news.what {
             What::Leaves(leaves) => leaves.as_slice(),

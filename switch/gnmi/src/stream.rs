@@ -57,7 +57,7 @@ async fn serve(
     };
     let stream = Stream::new(targets, &list, outgoing)?;
     match stream.subscription.mode {
-        Mode::Once => stream.tell_all().await,
+        Mode::Once => stream.send_all().await,
         Mode::Poll => stream.poll(messages).await,
         Mode::Stream => stream.follow(messages).await,
     }
@@ -103,15 +103,15 @@ impl<'s> Stream<'s> {
         })
     }
 
-    async fn tell_all(&self) -> Result<(), Ended> {
+    async fn send_all(&self) -> Result<(), Ended> {
         let reading = self.device.look().await?;
-        self.tell_all_of(&reading).await
+        self.send_reading(&reading).await
     }
 
-    async fn tell_all_of(&self, reading: &Reading) -> Result<(), Ended> {
+    async fn send_reading(&self, reading: &Reading) -> Result<(), Ended> {
         if !self.subscription.updates_only {
             let news = all(&self.subscription.wanted, reading);
-            self.tell(news).await?;
+            self.notify(news).await?;
         }
         self.send(Outgoing::SyncResponse(true)).await
     }
@@ -119,7 +119,7 @@ impl<'s> Stream<'s> {
     /// All there is now, and whenever the client asks for it again.
     async fn poll(&self, mut messages: Streaming<SubscribeRequest>) -> Result<(), Ended> {
         loop {
-            self.tell_all().await?;
+            self.send_all().await?;
             match next(&mut messages, self.outgoing).await? {
                 Some(Incoming::Poll(_)) => {}
                 Some(Incoming::Subscribe(_)) => return Err(Refusal::SecondSubscription.into()),
@@ -134,7 +134,7 @@ impl<'s> Stream<'s> {
         let reading = Arc::new(self.device.look().await?);
         let start = Instant::now();
         let mut schedules = self.subscription.schedules(&reading);
-        self.tell_all_of(&reading).await?;
+        self.send_reading(&reading).await?;
         drop(reading);
         // A client that has no more to ask for may still listen.
         let mut may_ask = true;
@@ -171,15 +171,15 @@ impl<'s> Stream<'s> {
         let reading = Arc::new(self.device.read().await?);
         for schedule in schedules {
             let news = schedule.look(at, &reading);
-            self.tell(news).await?;
+            self.notify(news).await?;
         }
         Ok(())
     }
 
     /// A message for each interface; waits while the client has not read those before.
-    async fn tell(&self, news: Vec<News>) -> Result<(), Ended> {
+    async fn notify(&self, news: Vec<News>) -> Result<(), Ended> {
         for news in &news {
-            let notification = self.subscription.style.tell(news);
+            let notification = self.subscription.style.notification_of(news);
             self.send(Outgoing::Update(notification)).await?;
         }
         Ok(())

@@ -32,7 +32,7 @@ pub struct Verified {
     pub(super) cookies: Mutex<Cookies>,
     pub(super) digests: Mutex<Digests>,
     /// It was said that a packet-out left something out.
-    pub(super) told_left_out: AtomicBool,
+    pub(super) warned_left_out: AtomicBool,
 }
 
 impl Deref for Verified {
@@ -49,7 +49,7 @@ impl Verified {
             checked,
             cookies: Mutex::new(Cookies::default()),
             digests: Mutex::new(Digests::default()),
-            told_left_out: AtomicBool::new(false),
+            warned_left_out: AtomicBool::new(false),
         }
     }
 

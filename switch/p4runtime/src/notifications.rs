@@ -60,7 +60,7 @@ pub async fn deliver(shared: Arc<Shared>, mut from_dataplane: mpsc::Receiver<ToC
 /// Tells controllers about idle entries, until the data plane ends.
 pub async fn watch_ages(shared: Arc<Shared>) {
     loop {
-        let wait = match shared.tell_idle().await {
+        let wait = match shared.notify_idle().await {
             Ok(wait) => wait,
             Err(wormcast_switch_dataplane::Stopped) => return,
         };
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// Tells about idle entries; gives how long there will be none.
-    async fn tell_idle(&self) -> Result<Duration, wormcast_switch_dataplane::Stopped> {
+    async fn notify_idle(&self) -> Result<Duration, wormcast_switch_dataplane::Stopped> {
         let running = self.running().clone();
         let Some(running) = running.filter(|running| running.has_ages()) else {
             return Ok(AGES_INTERVAL_MAX);

@@ -410,7 +410,7 @@ impl Shared {
         let fields = &running.schema.packet_out;
         let frame = frame_of_packet_out(packet, fields)?;
         let missing = missing(packet, fields);
-        if !missing.is_empty() && !running.told_left_out.swap(true, Ordering::Relaxed) {
+        if !missing.is_empty() && !running.warned_left_out.swap(true, Ordering::Relaxed) {
             let missing = missing.join("`, `");
             let text = format_args!(
                 "a packet-out leaves out the metadata `{missing}`, which are 0 therefore; of \

@@ -122,8 +122,8 @@ impl Recorder {
             .iter()
             .zip(std::mem::take(&mut self.events_before))
         {
-            let said_already = matches!(event, Event::LogMessage);
-            if !said_already && statistics.event(*event) != before {
+            let recorded_already = matches!(event, Event::LogMessage);
+            if !recorded_already && statistics.event(*event) != before {
                 self.push(TraceEvent::Happened { event: *event });
             }
         }

@@ -1,4 +1,4 @@
-//! gNMI beside P4Runtime: interfaces read, and changes of links told as they happen.
+//! gNMI beside P4Runtime: interfaces read, and changes of links notified as they happen.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use tonic::Code;
 
 use super::fabric::{LINE, Process};
 use super::gnmi_client::{
-    Subscribed, Told, code, connect, connect_slow, get, leaves, list, on_change, path, request,
-    sampled, state, subscription, target, told,
+    LeafUpdate, Subscribed, code, connect, connect_slow, get, leaf_update, leaves, list, on_change,
+    path, request, sampled, state, subscription, target,
 };
 use super::links::wait_until_links_carry;
 use super::network::{add_link, in_namespace, run};
@@ -45,10 +45,10 @@ fn on_links(test: impl AsyncFnOnce(Rig) + Send + 'static) {
     });
 }
 
-fn statuses(one: &str, other: &str) -> Vec<Told> {
+fn statuses(one: &str, other: &str) -> Vec<LeafUpdate> {
     vec![
-        told("s1", "oper-status", one),
-        told("s2", "oper-status", other),
+        leaf_update("s1", "oper-status", one),
+        leaf_update("s2", "oper-status", other),
     ]
 }
 
@@ -100,17 +100,17 @@ fn a_link_that_goes_down_at_its_far_end_is_told() {
         assert_eq!(stream.all().await, statuses("UP", "UP"));
         run("ip link set h2 down");
         let news = stream.notification().await;
-        assert_eq!(leaves(&news), [told("s2", "oper-status", "DOWN")]);
+        assert_eq!(leaves(&news), [leaf_update("s2", "oper-status", "DOWN")]);
         let when = get(&mut client, request(state("s2", "last-change"))).await;
-        let expected = told("s2", "last-change", &news.timestamp.to_string());
+        let expected = leaf_update("s2", "last-change", &news.timestamp.to_string());
         assert_eq!(when.unwrap(), [expected]);
         let now = get(&mut client, request(state("*", "oper-status"))).await;
         assert_eq!(now.unwrap(), statuses("UP", "DOWN"));
         let admin = get(&mut client, request(state("s2", "admin-status"))).await;
-        assert_eq!(admin.unwrap(), [told("s2", "admin-status", "UP")]);
+        assert_eq!(admin.unwrap(), [leaf_update("s2", "admin-status", "UP")]);
         run("ip link set h2 up");
         let news = stream.notification().await;
-        assert_eq!(leaves(&news), [told("s2", "oper-status", "UP")]);
+        assert_eq!(leaves(&news), [leaf_update("s2", "oper-status", "UP")]);
     });
 }
 
@@ -121,13 +121,24 @@ fn a_port_that_is_set_down_is_told_with_its_admin_status_and_time() {
         let whole = on_change(path("interfaces/interface[name=s1]/state"));
         let mut stream = Subscribed::to(&mut client, list(Mode::Stream, vec![whole])).await;
         let first = stream.all().await;
-        assert!(first.contains(&told("s1", "ifindex", "1")), "{first:?}");
-        assert!(first.contains(&told("s1", "id", "1")), "{first:?}");
-        assert!(first.contains(&told("s1", "mtu", "1514")), "{first:?}");
+        assert!(
+            first.contains(&leaf_update("s1", "ifindex", "1")),
+            "{first:?}"
+        );
+        assert!(first.contains(&leaf_update("s1", "id", "1")), "{first:?}");
+        assert!(
+            first.contains(&leaf_update("s1", "mtu", "1514")),
+            "{first:?}"
+        );
         // What there is comes whole; counters do not come again.
-        assert!(first.contains(&told("s1", "in-pkts", "0")), "{first:?}");
+        assert!(
+            first.contains(&leaf_update("s1", "in-pkts", "0")),
+            "{first:?}"
+        );
         run("ip link set s1 down");
-        let news = stream.wait_for(&told("s1", "oper-status", "DOWN")).await;
+        let news = stream
+            .wait_for(&leaf_update("s1", "oper-status", "DOWN"))
+            .await;
         let changed = leaves(&news);
         assert!(!changed.iter().any(|(_, leaf, _)| leaf == "in-pkts"));
         let (_, _, changed_ns) = changed
@@ -136,9 +147,9 @@ fn a_port_that_is_set_down_is_told_with_its_admin_status_and_time() {
             .unwrap();
         assert_eq!(*changed_ns, news.timestamp.to_string());
         let admin = get(&mut client, request(state("s1", "admin-status"))).await;
-        assert_eq!(admin.unwrap(), [told("s1", "admin-status", "DOWN")]);
+        assert_eq!(admin.unwrap(), [leaf_update("s1", "admin-status", "DOWN")]);
         run("ip link set s1 mtu 1400 up");
-        stream.wait_for(&told("s1", "mtu", "1414")).await;
+        stream.wait_for(&leaf_update("s1", "mtu", "1414")).await;
     });
 }
 
@@ -151,10 +162,12 @@ fn an_interface_that_goes_away_is_not_present_until_it_is_back() {
         stream.all().await;
         run("ip link del s2");
         stream
-            .wait_for(&told("s2", "oper-status", "NOT_PRESENT"))
+            .wait_for(&leaf_update("s2", "oper-status", "NOT_PRESENT"))
             .await;
         add_link("s2", "h2");
-        stream.wait_for(&told("s2", "oper-status", "UP")).await;
+        stream
+            .wait_for(&leaf_update("s2", "oper-status", "UP"))
+            .await;
     });
 }
 
@@ -173,15 +186,19 @@ fn ports_are_added_and_removed_at_run_time() {
             .run(|switch| switch.add_port(PortId(3), "s3"))
             .await;
         added.unwrap().unwrap();
-        stream.wait_for(&told("s3", "id", "3")).await;
+        stream.wait_for(&leaf_update("s3", "id", "3")).await;
         run("ip link set h3 down");
-        stream.wait_for(&told("s3", "oper-status", "DOWN")).await;
+        stream
+            .wait_for(&leaf_update("s3", "oper-status", "DOWN"))
+            .await;
         let removed = rig
             .dataplane
             .run(|switch| switch.remove_port(PortId(3)))
             .await;
         removed.unwrap().unwrap();
-        stream.wait_for(&told("s3", "interface", "gone")).await;
+        stream
+            .wait_for(&leaf_update("s3", "interface", "gone"))
+            .await;
         let refused = get(&mut client, request(state("s3", "oper-status")))
             .await
             .unwrap_err();
@@ -205,8 +222,8 @@ fn counters_are_sampled_and_count_frames() {
             assert!(sender.push(&[0x5a; 100]));
         }
         sender.flush();
-        let news = stream.wait_for(&told("s1", "in-pkts", "5")).await;
-        assert!(leaves(&news).contains(&told("s1", "in-octets", "500")));
+        let news = stream.wait_for(&leaf_update("s1", "in-pkts", "5")).await;
+        assert!(leaves(&news).contains(&leaf_update("s1", "in-octets", "500")));
         assert_eq!(leaves(&news).len(), 8, "a sample has all of them");
     });
 }
@@ -225,11 +242,13 @@ fn suppressed_samples_come_with_news_or_at_a_heartbeat() {
         let again = stream.notification().await;
         assert_eq!(
             leaves(&again),
-            [told("s1", "oper-status", "UP")],
+            [leaf_update("s1", "oper-status", "UP")],
             "a heartbeat"
         );
         run("ip link set h1 down");
-        stream.wait_for(&told("s1", "oper-status", "DOWN")).await;
+        stream
+            .wait_for(&leaf_update("s1", "oper-status", "DOWN"))
+            .await;
     });
 }
 
@@ -242,7 +261,9 @@ fn the_switch_chooses_what_is_on_change() {
         let mut stream = Subscribed::to(&mut client, list(Mode::Stream, vec![whole])).await;
         assert_eq!(stream.all().await.len(), 17);
         run("ip link set h1 down");
-        stream.wait_for(&told("s1", "oper-status", "DOWN")).await;
+        stream
+            .wait_for(&leaf_update("s1", "oper-status", "DOWN"))
+            .await;
     });
 }
 
@@ -284,12 +305,18 @@ fn a_slow_reader_gets_the_last_state_and_holds_up_nobody() {
         watching.all().await;
         for _ in 0..FLAPS {
             run("ip link set h1 down");
-            watching.wait_for(&told("s1", "oper-status", "DOWN")).await;
+            watching
+                .wait_for(&leaf_update("s1", "oper-status", "DOWN"))
+                .await;
             run("ip link set h1 up");
-            watching.wait_for(&told("s1", "oper-status", "UP")).await;
+            watching
+                .wait_for(&leaf_update("s1", "oper-status", "UP"))
+                .await;
         }
         run("ip link set h1 down");
-        watching.wait_for(&told("s1", "oper-status", "DOWN")).await;
+        watching
+            .wait_for(&leaf_update("s1", "oper-status", "DOWN"))
+            .await;
         let reading = get(&mut other, request(state("s1", "last-change")))
             .await
             .unwrap();
@@ -297,7 +324,7 @@ fn a_slow_reader_gets_the_last_state_and_holds_up_nobody() {
         loop {
             messages += 1;
             let Some(Response::Update(news)) = stream.next().await.unwrap() else {
-                continue; // that all was told first
+                continue; // of the first reading
             };
             let news = leaves(&news);
             for (_, leaf, value) in &news {
@@ -415,7 +442,7 @@ fn a_fabric_has_a_target_for_each_switch() {
                 prefix: target(name),
                 ..request(state("*", "id"))
             };
-            let east = vec![told("east-eth1", "id", "1")];
+            let east = vec![leaf_update("east-eth1", "id", "1")];
             // Port 0 has no id, since openconfig-p4rt has none for it.
             assert_eq!(get(&mut client, of("east")).await.unwrap(), east);
             assert_eq!(get(&mut client, of("12")).await.unwrap(), east);
@@ -430,9 +457,11 @@ fn a_fabric_has_a_target_for_each_switch() {
             let mut request = list(Mode::Stream, vec![status]);
             request.prefix = target("west");
             let mut stream = Subscribed::to(&mut client, request).await;
-            assert_eq!(stream.all().await, [told("s0", "oper-status", "UP")]);
+            assert_eq!(stream.all().await, [leaf_update("s0", "oper-status", "UP")]);
             run("ip link set h0 down");
-            stream.wait_for(&told("s0", "oper-status", "DOWN")).await;
+            stream
+                .wait_for(&leaf_update("s0", "oper-status", "DOWN"))
+                .await;
         });
     });
 }

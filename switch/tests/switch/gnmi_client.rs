@@ -63,10 +63,10 @@ pub fn target(name: &str) -> Option<Path> {
     })
 }
 
-/// What is told of a leaf: interface, name of the leaf, value as text.
-pub type Told = (String, String, String);
+/// What a notification has of a leaf: interface, name of the leaf, value as text.
+pub type LeafUpdate = (String, String, String);
 
-pub fn told(interface: &str, leaf: &str, value: &str) -> Told {
+pub fn leaf_update(interface: &str, leaf: &str, value: &str) -> LeafUpdate {
     (interface.to_owned(), leaf.to_owned(), value.to_owned())
 }
 
@@ -87,7 +87,7 @@ pub fn text(value: &TypedValue) -> String {
 }
 
 /// Leaves of a notification; what was deleted has the value `gone`.
-pub fn leaves(notification: &Notification) -> Vec<Told> {
+pub fn leaves(notification: &Notification) -> Vec<LeafUpdate> {
     let updated = notification.update.iter().map(|update: &Update| {
         let (interface, leaf) = ends(update.path.as_ref().unwrap());
         (interface, leaf, text(update.val.as_ref().unwrap()))
@@ -100,7 +100,7 @@ pub fn leaves(notification: &Notification) -> Vec<Told> {
 }
 
 /// Leaves that a Get answers.
-pub async fn get(client: &mut Client, request: GetRequest) -> Result<Vec<Told>, Status> {
+pub async fn get(client: &mut Client, request: GetRequest) -> Result<Vec<LeafUpdate>, Status> {
     let answer = client.get(request).await?.into_inner();
     Ok(answer.notification.iter().flat_map(leaves).collect())
 }
@@ -200,7 +200,7 @@ impl Subscribed {
     }
 
     /// Leaves until the switch says that it was all.
-    pub async fn all(&mut self) -> Vec<Told> {
+    pub async fn all(&mut self) -> Vec<LeafUpdate> {
         let mut found = Vec::new();
         loop {
             match self.next().await.unwrap() {
@@ -212,7 +212,7 @@ impl Subscribed {
     }
 
     /// Waits until the switch tells of something.
-    pub async fn wait_for(&mut self, wanted: &Told) -> Notification {
+    pub async fn wait_for(&mut self, wanted: &LeafUpdate) -> Notification {
         loop {
             let notification = self.notification().await;
             if leaves(&notification).contains(wanted) {

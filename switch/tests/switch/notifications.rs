@@ -279,7 +279,7 @@ async fn wait_for_async(mut is_so: impl FnMut() -> bool) {
 }
 
 /// The address of notifications that a switch tells.
-fn told_address(process: &Process) -> String {
+fn announced_address(process: &Process) -> String {
     let call = process
         .client()
         .call("standard:bm_mgmt_get_info", Vec::new());
@@ -307,12 +307,15 @@ fn simple_switch_publishes_where_bmv2_does() {
     let arguments = ["--no-p4", "--device-id", &id];
     let start = || Process::start_as("simple_switch", directory.path(), &arguments);
     let killed = start();
-    assert_eq!(told_address(&killed), format!("ipc://{}", file.display()));
+    assert_eq!(
+        announced_address(&killed),
+        format!("ipc://{}", file.display())
+    );
     drop(killed);
     assert!(file.exists(), "it was killed");
     let process = start();
     let second = start();
-    assert_eq!(told_address(&second), "", "the address is taken");
+    assert_eq!(announced_address(&second), "", "the address is taken");
     assert!(second.end());
     assert!(file.exists(), "it is the first one's");
     let address = Address::Ipc(file.clone());
@@ -333,12 +336,12 @@ fn other_names_publish_where_they_are_told() {
     ];
     for name in ["simple_switch_grpc", "another"] {
         let process = Process::start_as(name, directory.path(), &common);
-        assert_eq!(told_address(&process), "");
+        assert_eq!(announced_address(&process), "");
         assert!(process.end());
         let asked = ["--notifications-addr", "tcp://127.0.0.1:0"];
         let arguments = [common.as_slice(), &asked].concat();
         let process = Process::start_as(name, directory.path(), &arguments);
-        let address = told_address(&process);
+        let address = announced_address(&process);
         let address: Address = address.parse().unwrap();
         Client::connect(&address, SocketType::Subscriber, PATIENCE).unwrap();
         assert!(process.end());
@@ -390,7 +393,7 @@ fn switches_of_a_fabric_publish_together() {
     let address = format!("ipc://{}/socket", directory.path().display());
     let arguments = ["--fabric", "fabric.json", "--notifications-addr", &address];
     let process = Process::start_as("simple_switch", directory.path(), &arguments);
-    assert_eq!(told_address(&process), address);
+    assert_eq!(announced_address(&process), address);
     let address: Address = address.parse().unwrap();
     let mut heard = Client::connect(&address, SocketType::Subscriber, PATIENCE).unwrap();
     let mut hear = || wait_for("a notification", || heard.receive().unwrap());

@@ -213,13 +213,13 @@ impl Scenario {
             if stage == Stage::Shrink
                 && let Some(bridge) = &state.routes.bridge
             {
-                self.tell_agents(bridge, unreached);
+                self.send_plans(bridge, unreached);
             }
             if stage == Stage::Grow && state.routes.bridge.is_some() {
                 self.controller.settle();
             }
             if stage == Stage::Retire {
-                self.tell_agents(&state.agents, unreached);
+                self.send_plans(&state.agents, unreached);
             }
             for (id, desired) in &state.switches {
                 let switch = self.fabric.switches.get_mut(&id.0).expect("a switch");
@@ -236,7 +236,7 @@ impl Scenario {
         }
     }
 
-    fn tell_agents(&mut self, plans: &BTreeMap<HostId, Arc<AgentPlan>>, unreached: &[u16]) {
+    fn send_plans(&mut self, plans: &BTreeMap<HostId, Arc<AgentPlan>>, unreached: &[u16]) {
         for (host, plan) in plans {
             if !unreached.contains(&host.0) {
                 self.fabric.apply(host.0, self.controller.message(plan));

@@ -50,9 +50,9 @@ fn what_comes_behind_a_cancelled_message_is_read() {
         scenario.fabric.host(0).crowd.write(GROUP, drafts, true, 0);
         scenario.fabric.run_host(0);
         let until_us = scenario.fabric.now_us() + 30 * SECOND_US;
-        let is_told = scenario
+        let is_settled = scenario
             .fabric
-            .run_until(until_us, |fabric| fabric.hosts[&0].crowd.is_told());
-        assert!(is_told, "seed {seed}\n{}", scenario.report());
+            .run_until(until_us, |fabric| fabric.hosts[&0].crowd.is_settled());
+        assert!(is_settled, "seed {seed}\n{}", scenario.report());
     }
 }

@@ -18,7 +18,7 @@ impl Agent {
     ///
     /// # Errors
     /// A sentence that names the value and the choices; no switch is asked then.
-    pub fn tell_lag(
+    pub fn report_lag(
         &mut self,
         origin: HostId,
         question: BranchQuestion,

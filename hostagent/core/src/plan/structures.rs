@@ -57,7 +57,7 @@ impl PlannedGroup {
                 host,
                 group: Arc::clone(self),
             }),
-            tells_begun: self.sequencer.is_some(),
+            reports_begin: self.sequencer.is_some(),
             gathered: self.gathered.clone(),
         }
     }

@@ -261,7 +261,7 @@ class Trains:
         if not plan.lost_waiting and not plan.silences:
             # The next head of a channel closes what lacks its tail, without any silence.
             self.rounds()
-            self.let_in()
+            self.admit()
             for channel in plan.channels:
                 self.enter(self.make(channel, self.random.choice(plan.outputs), 1, has_header=False))
             self.rounds()
@@ -283,14 +283,14 @@ class Trains:
 
     def fresh(self, channel: int, output: int) -> None:
         """A train after all that was before. A silence may have to end first."""
-        self.let_in()
+        self.admit()
         worm = self.make(channel, output, 3, has_header=True)
         for _ in worm.frames:
             self.enter(worm)
         self.settle()
         self._must(worm.left == [0, 1, 2] and not worm.aborted, f"of a fresh worm {worm.left} left")
 
-    def let_in(self) -> None:
+    def admit(self) -> None:
         """It is forgotten that too many waited."""
         if self.is_filling():
             self.wait(3)

@@ -127,7 +127,7 @@ impl Crowd {
     }
 
     /// Whether everything that is to be written has been, and has its outcome.
-    pub fn is_told(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         self.record.awaited == 0 && self.writers.iter().all(Writer::is_done)
     }
 

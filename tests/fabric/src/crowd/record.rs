@@ -12,7 +12,7 @@ pub enum Outcome {
     /// It waits for its outcome.
     Awaited,
     /// Of each member: none if it has it, or why it does not.
-    Told(BTreeMap<u16, Option<String>>),
+    Reported(BTreeMap<u16, Option<String>>),
     /// The sender was closed first: for what reason.
     Closed(String),
 }

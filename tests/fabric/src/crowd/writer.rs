@@ -338,7 +338,7 @@ impl Writer {
                     assert_eq!(is_there, reason.is_none(), "{member}");
                     (number(member, "host") as u16, reason)
                 });
-                let outcome = Outcome::Told(outcome.collect());
+                let outcome = Outcome::Reported(outcome.collect());
                 desk.record.settle(index, outcome, desk.now_us);
             }
             (Asked::End(index) | Asked::Stable(index), Err(error)) => {

@@ -102,8 +102,8 @@ pub(super) fn habits(random: &mut Random, members: &[u16], patience: &Patience) 
         3 => habits.bytes_per_ms = Some(1 + random.below(300)),
         4 => {
             habits.rest_us = random.below(2 * patience.receiver_stall_us);
-            let is_said = random.below(2) == 0;
-            habits.says_so_us = is_said.then_some(patience.receiver_stall_us / 3);
+            let says = random.below(2) == 0;
+            habits.says_so_us = says.then_some(patience.receiver_stall_us / 3);
         }
         5 => habits.origin = Some(*random.pick(members)),
         _ => habits.rest_us = random.below(100 * MS_US),

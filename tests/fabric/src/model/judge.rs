@@ -150,7 +150,7 @@ impl Run {
             for sent in crowd.record.sent.iter().filter(awaits) {
                 let _ = writeln!(text, "no outcome: {sent:?}");
             }
-            if !crowd.is_told() && crowd.record.awaited == 0 {
+            if !crowd.is_settled() && crowd.record.awaited == 0 {
                 let _ = writeln!(text, "host {}: not all is written", host.id);
             }
         }
@@ -183,15 +183,15 @@ impl Run {
             )
         };
         let outcome = match &sent.outcome {
-            Outcome::Told(outcome) => outcome,
+            Outcome::Reported(outcome) => outcome,
             Outcome::Awaited => fail("no outcome".to_owned()),
             Outcome::Void => return,
             Outcome::Closed(reason) => {
                 let (group, origin) = (ident.group, ident.origin);
                 let was_killed = self.killed.contains(&origin);
                 let has_left = self.left.contains(&(group, origin));
-                let is_told = was_killed || has_left;
-                if !is_told && reason != "its program is gone" {
+                let is_settled = was_killed || has_left;
+                if !is_settled && reason != "its program is gone" {
                     fail(format!("the sender was closed: {reason}"));
                 }
                 return;
@@ -203,12 +203,12 @@ impl Run {
                 fail(format!("host {host} is not named"));
             }
         }
-        let [begun_us, _, told_us] = sent.times_us;
+        let [begun_us, _, settled_us] = sent.times_us;
         let is_calm = begun_us >= self.last_us;
         for (host, reason) in outcome {
             let Some(reason) = reason else {
                 let confirmed_us = notes.confirmed_us(*host, sent);
-                if ident.size > 0 && confirmed_us.is_none_or(|at_us| at_us > told_us) {
+                if ident.size > 0 && confirmed_us.is_none_or(|at_us| at_us > settled_us) {
                     let (group, origin) = (ident.group, ident.origin);
                     let stream = notes.stream(*host, group, origin);
                     fail(format!("host {host} is said to have it\n{stream}"));
@@ -223,7 +223,7 @@ impl Run {
             }
             let hosts = &self.scenario.fabric.hosts;
             let reader = hosts[host].crowd.readers.get(&ident.group);
-            let was_there = reader.is_some_and(|reader| reader.was_there(begun_us, told_us));
+            let was_there = reader.is_some_and(|reader| reader.was_there(begun_us, settled_us));
             // Of an origin that a plan leaves out members take nothing.
             let was_out = self.left.contains(&(ident.group, ident.origin))
                 || self.left_out.contains(&ident.origin);
@@ -240,7 +240,7 @@ impl Run {
         for &(at_us, host, said) in &sent.states {
             let confirmed_us = notes.confirmed_us(host, sent);
             let outcome = match &sent.outcome {
-                Outcome::Told(outcome) => outcome.get(&host),
+                Outcome::Reported(outcome) => outcome.get(&host),
                 _ => None,
             };
             let is_wrong = if said {
@@ -267,7 +267,9 @@ impl Run {
             for host in notes.hosts.iter().filter(|host| host.id != origin) {
                 let mut gaps = gaps_of(notes, host, (group, origin));
                 let has = |sent: &&&Sent| match &sent.outcome {
-                    Outcome::Told(outcome) => outcome.get(&host.id).is_some_and(Option::is_none),
+                    Outcome::Reported(outcome) => {
+                        outcome.get(&host.id).is_some_and(Option::is_none)
+                    }
                     _ => false,
                 };
                 let place = |sent: &&Sent| Some((sent.ident.life, sent.number?));

@@ -149,7 +149,7 @@ impl Run {
         let until_us = self.scenario.fabric.now_us() + SETTLE_US;
         let is_over = |hosts: &BTreeMap<u16, crate::host::Host>| {
             let mut crowds = hosts.values().map(|host| &host.crowd);
-            crowds.all(|crowd| crowd.is_told() && crowd.record.open == 0)
+            crowds.all(|crowd| crowd.is_settled() && crowd.record.open == 0)
         };
         let settled = self
             .scenario

@@ -385,9 +385,9 @@ fn a_sequencer_that_is_chosen_again_goes_on() {
     first.plan(&members, chosen(1, 9));
     holds.0.extend(Held::of(&[(2, 2)]).0);
     let three = announced(&mut first, &mut holds);
-    let is_said: Vec<u16> = three.runs.iter().map(|run| run.origin.0).collect();
+    let runs_of: Vec<u16> = three.runs.iter().map(|run| run.origin.0).collect();
     assert_eq!((three.snapshot, three.epoch), (true, 9), "and not later");
-    assert_eq!(is_said, [2, 3, 2]);
+    assert_eq!(runs_of, [2, 3, 2]);
 
     let all = [one, two, three];
     // When the plan comes to a member: after so many of these.
