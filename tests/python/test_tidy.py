@@ -11,6 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 LINES_MAX = 600
+PURE_CRATES = ("wire", "routing", "verify", "planner", "protocol", "hostagent/core")
+OUTERMOST = re.compile(
+    r"((?:^(?:///.*|#\[[^\n]*(?:\n [^\n]*|\n\)\])*)\n)*)^pub (?:const |unsafe |async )*(fn|trait) (\w+)",
+    re.MULTILINE,
+)
+"""Functions and traits at the outermost level of a Rust file, with the comments and attributes above them."""
 
 
 def tracked(*suffixes: str) -> list[Path]:
@@ -82,6 +88,27 @@ def test_every_file_of_tests_is_a_module_of_their_program() -> None:
         declared = re.findall(r"^mod (\w+);", program.read_text(), re.MULTILINE)
         declared += re.findall(r'path = "tests/(\w+)\.rs"', (folder.parent / "Cargo.toml").read_text())
         assert tests <= set(declared), f"{program} lacks {tests - set(declared)}"
+
+
+def undocumented(source: str) -> list[str]:
+    """Public functions and traits that do not say what they are for; what a method, a field or a type is, its name may say."""
+    return [name for above, _, name in OUTERMOST.findall(source) if "///" not in above]
+
+
+def test_functions_and_traits_of_pure_crates_say_what_they_are_for() -> None:
+    files = [path for crate in PURE_CRATES for path in sorted((ROOT / crate / "src").rglob("*.rs"))]
+    assert len(files) > 200
+    found = {
+        str(path.relative_to(ROOT)): names for path in files if (names := undocumented(path.read_text()))
+    }
+    assert not found
+
+
+def test_a_function_without_a_word_would_be_found() -> None:
+    source = (
+        "/// Says.\n#[must_use]\npub fn one() {}\n\n#[inline]\npub const fn two() {}\n\npub trait Three {}\n"
+    )
+    assert undocumented(source) == ["two", "Three"]
 
 
 def test_lock_files_carry_no_addresses() -> None:

@@ -9,6 +9,7 @@ use crate::topology::{Grid, Topology, TopologyError};
 use crate::updown::UpDown;
 use wormcast_wire::{HostId, SwitchId};
 
+/// Ascending by id.
 pub fn by_id(members: &[HostId]) -> Vec<HostId> {
     let mut order = members.to_vec();
     order.sort_unstable();
