@@ -6,6 +6,9 @@
 The rules: a crate depends only on those that `CRATES` names; a pure one has the clippy.toml that denies IO. Within a
 crate or a Python package, files that use each other in a circle lie in one folder, and folders use each other in no
 circle, so that each folder is above those it uses. What only tests use is no arrow: `#[cfg(test)]` modules are left out.
+A feature (`FEATURES`) has one folder, or one file, of its name in each layer: there is all of it, so that the rest can be
+read without it. It holds what those above use, such as its part of the state, beside what acts on those, such as its part of the
+engine. So its folder is neither above nor below others, and the rule of folders leaves it out. That of files holds for it too.
 The testbed (`mininet/`) uses what `TESTBED_USES` names; the modules of `TESTBED_USERS` alone use it.
 
 In Rust no files use each other in a circle at all. A file uses another if
@@ -105,6 +108,10 @@ TESTBED_USES = {
 # The commands that bring fabrics up, and the hint that one is up; nothing of the controller.
 TESTBED_USERS = {"cli/fabric.py", "cli/fabric_completion.py", "cli/fabric_parts.py", "cli/nearby.py"}
 SHELL_MODULES = {"asyncio", "socket", "grpc", "finsy", "fastapi", "sqlite3", "time", "random", "threading"}
+
+# Each has one name in all layers. By what the code calls them: gathered ACKs, the guard at the edge, the MTU by path, traces,
+# wormhole mode.
+FEATURES = {"gather", "guard", "mtu", "trace", "wormhole"}
 
 Graph = Mapping[Path, frozenset[Path]]
 """For each file those that it uses."""
@@ -401,12 +408,18 @@ def wide_circles(graph: Graph) -> list[list[Path]]:
     return [circle for circle in circles(graph) if len({folder_of(file) for file in circle}) > 1]
 
 
-def folder_circles(graph: Graph) -> list[list[Path]]:
-    """Folders that use each other in a circle."""
+def is_of_feature(file: Path, base: Path) -> bool:
+    """Whether it is a feature's file, or in its folder."""
+    return not FEATURES.isdisjoint(file.relative_to(base).with_suffix("").parts)
+
+
+def folder_circles(graph: Graph, base: Path) -> list[list[Path]]:
+    """Folders that use each other in a circle; those of features are left out."""
     folders: dict[Path, set[Path]] = {}
     for file, targets in graph.items():
-        here = folders.setdefault(folder_of(file), set())
-        here.update(folder_of(target) for target in targets)
+        if not is_of_feature(file, base):
+            here = folders.setdefault(folder_of(file), set())
+            here.update(folder_of(target) for target in targets if not is_of_feature(target, base))
     return circles({folder: frozenset(targets - {folder}) for folder, targets in folders.items()})
 
 
@@ -507,7 +520,7 @@ def graph_faults(base: Path, graph: Graph) -> list[str]:
     found = [
         f"{name}: files in a circle wider than one folder: {short(circle)}" for circle in wide_circles(graph)
     ]
-    return found + [f"{name}: folders in a circle: {short(circle)}" for circle in folder_circles(graph)]
+    return found + [f"{name}: folders in a circle: {short(circle)}" for circle in folder_circles(graph, base)]
 
 
 def main() -> int:

@@ -12,19 +12,24 @@ pub mod auto;
 pub mod change;
 pub mod cost;
 mod difference;
+mod gather;
+mod guard;
 mod model;
+mod mtu;
 mod order;
 mod planner;
 pub mod replay;
 mod reuse;
 mod switch_plan;
+mod wormhole;
 mod written;
 
-pub use agent_plan::mtu_limits::MtuLimits;
 pub use agent_plan::shapes::BULK_PACKETS;
 pub use difference::read_back::{Part, Strayed, read_back};
 pub use difference::stages::{difference, execute, mgid_of};
 pub use difference::update::{Entity, MulticastGroup, Operation, PortRate, Stage, Update};
+pub use gather::TABLE_GATHER;
+pub use guard::{Guard, TABLE_GUARD, set_default};
 pub use model::agent::{
     AgentGroup, AgentPlan, AgentStructure, AgentTrees, Gathered, Leaf, LeftOut, PlannedRoute,
     RouteTable, Sequencer,
@@ -45,17 +50,16 @@ pub use model::messages::digest_agents;
 pub use model::state::{
     Action, EntryKey, KeyFields, MatchValue, Name, Place, SwitchState, TableDefault, TableEntry,
 };
+pub use mtu::MtuLimits;
 pub use order::route_change::{Method, RouteChange};
 pub use order::route_order::{RouteOrder, RouteOrderError};
 pub use planner::{FabricState, NOT_PLANNED, Planner};
 pub use switch_plan::class_d;
 pub use switch_plan::class_d::{ClassDMode, ClassDNumbers};
 pub use switch_plan::entries::{TABLE_GROUPS, class_d_entries};
-pub use switch_plan::gather::TABLE_GATHER;
-pub use switch_plan::guard::{Guard, TABLE_GUARD, set_default};
 pub use switch_plan::replication::{CapacityError, allocate_mgids};
 pub use switch_plan::tables::TABLES_WITH_DEFAULT;
-pub use switch_plan::wormhole::{
+pub use wormhole::{
     GO_FRAMES, HELD_MAX, STOP_FRAMES, STOP_US, Switching, TRAIN_FRAMES, WormholeScheme,
 };
 pub use written::{ROUTES_WRITTEN_MAX, dependencies, routes_file};

@@ -9,16 +9,20 @@ use wormcast_routing::topology::{Host, Topology};
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 use crate::agent_plan::agents::AgentPlanner;
-use crate::agent_plan::mtu_limits::MtuLimits;
 use crate::agent_plan::wholes::Lasting;
 use crate::cost::Costs;
 use crate::difference::stages::differing;
+use crate::gather::GatherPlanner;
+use crate::guard::groups::GroupGuard;
+use crate::guard::trees::TreeLengths;
+use crate::guard::{self, Guard, Guarded};
 use crate::model::agent::{AgentPlan, HostRoutes};
 use crate::model::failure::{PlanFailure, Subject};
 use crate::model::groups::Group;
 use crate::model::hosts::{Hosts, Shortfall};
 use crate::model::ids::GROUP_NUMBERS_MAX;
 use crate::model::state::{Place, SwitchState};
+use crate::mtu::MtuLimits;
 use crate::order::bridge::{self, Bridge};
 use crate::order::parts::Part;
 use crate::order::route_change::{Method, RouteChange, count_changed, crossed_max};
@@ -26,12 +30,8 @@ use crate::order::route_order::{LinkEnds, RouteOrder, without};
 use crate::order::wiring::{Wiring, ranks};
 use crate::reuse::{Reuse, is_left_of, joins_hosts, reusable};
 use crate::switch_plan::class_d::ClassDNumbers;
-use crate::switch_plan::gather::GatherPlanner;
-use crate::switch_plan::guard::{self, Guard, Guarded};
-use crate::switch_plan::guard_groups::GroupGuard;
-use crate::switch_plan::guard_trees::TreeLengths;
 use crate::switch_plan::switches::SwitchPlanner;
-use crate::switch_plan::wormhole::Switching;
+use crate::wormhole::Switching;
 
 /// Why a member does not take part: its group was made a moment ago.
 pub const NOT_PLANNED: &str = "the plan in force is older than this group";

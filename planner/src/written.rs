@@ -13,13 +13,13 @@ use wormcast_wire::{
 };
 
 use crate::difference::stages::mgid_of;
+use crate::gather::gathered_up;
 use crate::model::agent::{AgentGroup, AgentPlan, AgentTrees, PlannedRoute};
 use crate::model::copies::Copies;
 use crate::model::ids::{MGID_BROADCAST, Mgid, PortSet};
 use crate::model::state::SwitchState;
 use crate::switch_plan::entries::group_entry;
-use crate::switch_plan::gather::gathered_up;
-use crate::switch_plan::wormhole::Switching;
+use crate::wormhole::Switching;
 
 type Plans = BTreeMap<HostId, Arc<AgentPlan>>;
 

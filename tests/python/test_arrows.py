@@ -83,6 +83,46 @@ def test_a_circle_of_rust_files_is_found(tmp_path: Path, back: str, found: list[
 
 
 @pytest.mark.parametrize(
+    ("name", "back", "found"),
+    [
+        ("guard", "", []),
+        ("other", "", ["folders in a circle"]),
+        ("guard", "use crate::engine::Engine;", ["files in a circle wider than one folder"]),
+    ],
+)
+def test_a_features_folder_holds_what_others_use_and_what_acts_on_them(
+    tmp_path: Path, name: str, back: str, found: list[str]
+) -> None:
+    source = write(
+        tmp_path,
+        {
+            "lib.rs": f"mod engine; mod {name};",
+            "engine/mod.rs": f"pub struct Engine {{ state: crate::{name}::state::State }}",
+            f"{name}/mod.rs": "mod engine; pub mod state;",
+            f"{name}/state.rs": f"{back}\npub struct State;",
+            f"{name}/engine.rs": "impl crate::engine::Engine {}",
+        },
+    )
+    faults = arrows.graph_faults(source, arrows.rust_graph(source))
+    assert [fault.split(": ")[1] for fault in faults] == found
+
+
+def test_a_feature_may_be_one_file(tmp_path: Path) -> None:
+    """In the root of a crate, whose folders it uses, and which use it."""
+    source = write(
+        tmp_path,
+        {
+            "lib.rs": "mod low; mod mtu;",
+            "low/mod.rs": "pub struct Low;",
+            "low/user.rs": "use crate::mtu::Limits;",
+            "mtu.rs": "use crate::low::Low; pub struct Limits;",
+        },
+    )
+    graph = arrows.rust_graph(source)
+    assert arrows.graph_faults(source, graph) == []
+
+
+@pytest.mark.parametrize(
     ("child", "sizes"),
     [
         ("", []),

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use wormcast_routing::routes::Setting;
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
+use crate::gather::{GatherPlanner, Spans};
 use crate::model::agent::{AgentGroup, AgentPlan, HostRoutes, Sequencer};
 use crate::model::derived::Derived;
 use crate::model::failure::{PlanFailure, Subject};
 use crate::model::groups::Group;
 use crate::model::hosts::{CUT_OFF, Capacity, Hosts, NOT_LIVE, NOT_LOCATED, PLAIN, Shortfall};
-use crate::switch_plan::gather::{GatherPlanner, Spans};
 
 use crate::agent_plan::left_out::{left_out, unchanged};
-use crate::agent_plan::mtu_limits::{LimitedMtus, MtuLimits};
 use crate::agent_plan::rates::Rates;
 use crate::agent_plan::shapes::Shapes;
 use crate::agent_plan::wholes::{Kept, Lasting, Whole};
 use crate::cost::Costs;
+use crate::mtu::{LimitedMtus, MtuLimits};
 use crate::order::parts::Part;
 use crate::switch_plan::trees::{self, routes_to_root};
 

@@ -11,12 +11,12 @@ use wormcast_routing::structure::{Recipe, StructureError, k_binomial, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::HostId;
 
-use crate::agent_plan::mtu_limits::LimitedMtus;
 use crate::agent_plan::wholes::Whole;
 use crate::auto::{Rung, plan_ladder, typical_switches};
 use crate::cost::Costs;
 use crate::model::agent::AgentStructure;
 use crate::model::groups::{Group, GroupScheme};
+use crate::mtu::LimitedMtus;
 
 /// Packets of a message for which k is picked where nothing is said of messages: a transfer so long
 /// that the pipeline's rate counts and its depth does not.

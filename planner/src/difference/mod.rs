@@ -1,6 +1,5 @@
 //! From what a switch has to what it must have.
 
-pub(crate) mod guard;
 pub(crate) mod read_back;
 pub(crate) mod stages;
 pub(crate) mod update;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use wormcast_wire::PortId;
 
-use crate::difference::guard::{self, is_of_guard};
 use crate::difference::update::{Entity, MulticastGroup, Operation, PortRate, Stage, Update};
+use crate::gather::TABLE_GATHER;
+use crate::guard::difference::is_of_guard;
+use crate::guard::{self, TABLE_GUARD, is_on, set_default};
 use crate::model::copies::Copies;
 use crate::model::ids::{MGID_BROADCAST, MGID_GROUP_FIRST, Mgid};
 use crate::model::state::{Action, EntryKey, Place, SwitchState, TableDefault, TableEntry};
 use crate::switch_plan::entries::TABLE_PORT_ROLES;
-use crate::switch_plan::gather::TABLE_GATHER;
-use crate::switch_plan::guard::{TABLE_GUARD, is_on, set_default};
 
 /// Updates that turn `actual` into `desired`, by stage; empty when nothing differs.
 ///
@@ -30,7 +30,7 @@ pub fn difference(
         mut entries,
         rates,
     } = places(desired, actual, within);
-    let (permit, revoke) = guard::updates(desired, actual, &entries, &rates);
+    let (permit, revoke) = guard::difference::updates(desired, actual, &entries, &rates);
     entries.retain(|key| !is_of_guard(key));
     let mut found = Difference {
         desired,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, HostId, SwitchId};
 
+use crate::gather::Spans;
+use crate::guard::groups::Carriers;
 use crate::model::copies::{Copies, Neighbours};
 use crate::model::groups::Group;
 use crate::model::ids::{CLASS_D_SIZE, GROUP_NUMBERS_MAX, MGID_TREE_ALL, Mgid};
@@ -15,12 +17,10 @@ use crate::switch_plan::class_d::ClassDNumbers;
 use crate::switch_plan::entries::{
     class_d_entries, group_entry, port_entries, trace_default, tree_set_default, tree_set_entries,
 };
-use crate::switch_plan::gather::Spans;
-use crate::switch_plan::guard_groups::Carriers;
 use crate::switch_plan::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups};
 use crate::switch_plan::table_numbers::{Along, TableNumbers};
 use crate::switch_plan::trees::own_ports;
-use crate::switch_plan::wormhole::{Switching, hold_groups, interrupt_group, wormhole_default};
+use crate::wormhole::{Switching, hold_groups, interrupt_group, wormhole_default};
 
 /// Addresses never take all numbers: each number of an address has an entry of `ingress.class_d`.
 const _: () = assert!(CLASS_D_SIZE < GROUP_NUMBERS_MAX as usize);

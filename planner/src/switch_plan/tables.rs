@@ -1,8 +1,8 @@
 //! Tables of the P4 program, for whoever reads switches back.
 
+use crate::guard::TABLE_GUARD;
 use crate::switch_plan::entries::{TABLE_TRACE, TABLE_TREE_SETS};
-use crate::switch_plan::guard::TABLE_GUARD;
-use crate::switch_plan::wormhole::TABLE_WORMHOLE;
+use crate::wormhole::TABLE_WORMHOLE;
 
 /// Tables whose default action the controller sets.
 pub const TABLES_WITH_DEFAULT: [&str; 4] =

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
+use crate::guard::{Guard, INGRESS};
 use crate::model::groups::Group;
 use crate::model::ids::{GROUP_SENDERS_SIZE, PortSet};
 use crate::model::state::{KeyFields, MatchValue, Place, SwitchState, TableEntry, action, exact};
-use crate::switch_plan::guard::{Guard, INGRESS};
 
 pub(crate) const TABLE_OPEN_GROUPS: &str = "ingress.open_groups";
 pub(crate) const TABLE_GROUP_SENDERS: &str = "ingress.group_senders";

@@ -5,6 +5,10 @@
 //! ([`Stage::Permit`](crate::Stage), [`Stage::Revoke`](crate::Stage)). So a plan states what is needed by it
 //! alone.
 
+pub(crate) mod difference;
+pub(crate) mod groups;
+pub(crate) mod trees;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

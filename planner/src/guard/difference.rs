@@ -9,11 +9,11 @@ use std::sync::Arc;
 use wormcast_wire::PortId;
 
 use crate::difference::update::{Entity, Operation, PortRate, Stage, Update};
-use crate::model::state::{Action, EntryKey, SwitchState, TableEntry, action};
-use crate::switch_plan::guard::{
+use crate::guard::groups::is_of_groups;
+use crate::guard::{
     ACTION_ADMIT, ACTION_LINK, ACTION_TRUST, TABLE_GUARD, TABLE_SOURCES, default, is_on,
 };
-use crate::switch_plan::guard_groups::is_of_groups;
+use crate::model::state::{Action, EntryKey, SwitchState, TableEntry, action};
 
 /// Whether an entry belongs to the guard.
 pub(crate) fn is_of_guard(key: &EntryKey) -> bool {

@@ -3,12 +3,15 @@
 //! An origin that finds no room at one switch goes by hosts alone. Slots stay as long as their tree has the
 //! switch. A group takes a new epoch whenever any of its entries changes.
 
+pub(crate) mod tree;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wormcast_wire::{GroupId, HostId, PortId, SchemeName, SwitchId};
 
+use crate::gather::tree::{End, GatherTree, Gatherer};
 use crate::model::agent::{AgentGroup, Gathered};
 use crate::model::groups::Group;
 use crate::model::hosts::Shortfall;
@@ -17,7 +20,6 @@ use crate::model::ids::{
 };
 use crate::model::state::{Action, EntryKey, KeyFields, MatchValue, Place, SwitchState, action};
 use crate::order::parts::Part;
-use crate::switch_plan::gather_tree::{End, GatherTree, Gatherer};
 use crate::switch_plan::replication::GroupTree;
 use crate::switch_plan::trees::ports_to_members;
 
