@@ -11,6 +11,7 @@ mod engine;
 mod event;
 mod failure;
 mod gather;
+mod mtu;
 mod plan;
 mod reject;
 mod routes;
@@ -19,6 +20,7 @@ mod statistics;
 mod time;
 mod trace;
 mod window;
+mod wormhole;
 
 pub use config::{ConfigError, EngineConfig, Limits, Timing, WINDOW_PACKETS_MAX};
 pub use engine::{Engine, UNCLAIMED_MAX};

@@ -3,9 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wormcast_wire::{
-    ALTERNATIVES_MAX, BufferClass, GroupId, HostId, MTU_MIN, Replication, SHARES_WHOLE,
-};
+use wormcast_wire::{ALTERNATIVES_MAX, BufferClass, GroupId, HostId, Replication, SHARES_WHOLE};
 
 /// One send from host to host in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,12 +178,6 @@ impl GroupPlan {
         let last = self.choices.len().saturating_sub(1);
         let fits = |choice: &Choice| bytes.is_some_and(|bytes| bytes <= choice.bytes_most);
         self.choices.iter().position(fits).unwrap_or(last) as u8
-    }
-
-    /// Bytes of a frame after its Ethernet header, where the interface carries `most`.
-    pub(crate) fn mtu_within(&self, most: usize) -> usize {
-        let mtu = self.mtu.map_or(most, usize::from);
-        mtu.clamp(MTU_MIN.min(most), most)
     }
 
     /// Names this version of the plan together with a choice.

@@ -1,7 +1,6 @@
 //! What a sender knows of one child: which packets it has, which are on the way,
 //! which are taken for lost (RACK, RFC 8985), and when to probe it.
 
-mod gather;
 mod loss;
 mod routes;
 mod scoreboard;
@@ -57,7 +56,7 @@ pub(crate) struct Child {
     pub receiver: Option<u32>,
     /// Another memory that seems to answer.
     unproven: Option<Unproven<u32>>,
-    board: Scoreboard,
+    pub board: Scoreboard,
     /// The child and all below it have confirmed everything before.
     pub stable: u64,
     /// `stable` is of the present epoch.
@@ -77,8 +76,8 @@ pub(crate) struct Child {
     reorder_deadline: Option<Instant>,
     owed_since: Option<Instant>,
     last_heard: Instant,
-    last_probe_basis: Instant,
-    probes: u32,
+    pub last_probe_basis: Instant,
+    pub probes: u32,
     pub paused_until: Option<Instant>,
     nack_pause_us: u64,
     /// A probe to send: the position, or none for a STATUS.
@@ -103,7 +102,7 @@ pub(crate) struct Child {
     /// Queueing delay from the origin to the child, the most of those below it, µs, and when it
     /// was measured.
     queued: Option<(u64, Instant)>,
-    gathered: Gathered,
+    pub gathered: Gathered,
 }
 
 impl Child {

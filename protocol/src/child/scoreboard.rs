@@ -67,7 +67,7 @@ impl Acked {
 
 /// The packets from the first one that the child lacks to the next new one.
 #[derive(Debug)]
-pub(super) struct Scoreboard {
+pub(crate) struct Scoreboard {
     /// The child has everything before.
     cumulative: u64,
     /// One for each packet from `cumulative` on.

@@ -4,12 +4,11 @@ mod acks;
 mod application;
 mod arrivals;
 mod early;
-mod gather;
+mod figures;
 mod past;
 mod reports;
 mod roles;
 mod streams;
-mod trace;
 mod unclaimed;
 
 use crate::config::{ConfigError, EngineConfig};
@@ -19,18 +18,15 @@ use crate::plan::{GroupPlan, PlanError};
 use crate::reject::Reject;
 use crate::routes::Alternatives;
 use crate::session::shared::{SessionKey, Shared};
-use crate::session::{Arrival, Behind, Session, StreamLag};
-use crate::statistics::{Counters, SessionStatistics};
+use crate::session::{Arrival, Session};
 use crate::time::Instant;
 use crate::trace::Probes;
 pub use reports::UNCLAIMED_MAX;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use wormcast_wire::gather::{Op, decode as decode_gathered};
 use wormcast_wire::pdu::{self, Body, Common, Data};
-use wormcast_wire::train::TRAIN_LENGTH;
-use wormcast_wire::worm::{self, Kind, Worm};
+use wormcast_wire::worm::{self, Kind};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
 use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
 
@@ -43,15 +39,15 @@ use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
 /// [`Engine::poll_transmit`] until it gives nothing; [`Engine::poll_event`] until it
 /// gives nothing; then wait for a frame or the time of [`Engine::poll_timeout`].
 pub struct Engine {
-    shared: Shared,
-    groups: BTreeMap<GroupId, Arc<GroupPlan>>,
-    sessions: BTreeMap<SessionKey, Session>,
+    pub(crate) shared: Shared,
+    pub(crate) groups: BTreeMap<GroupId, Arc<GroupPlan>>,
+    pub(crate) sessions: BTreeMap<SessionKey, Session>,
     past: past::Past,
     /// The stream that may send next.
     turn: SessionKey,
     reports: reports::Reports,
-    probes: Probes,
-    branches: Branches,
+    pub(crate) probes: Probes,
+    pub(crate) branches: Branches,
     early: early::EarlyAcks,
     now: Instant,
 }
@@ -103,13 +99,6 @@ impl Engine {
         let new = self.new_unicast(&routes)?;
         self.replace_unicast(&routes, new);
         Ok(())
-    }
-
-    /// How many messages took each of the routes to a host, in the order of the routes; by host.
-    /// Those of a host count from when they were set.
-    pub fn routes_taken(&self) -> impl Iterator<Item = (HostId, &[u64])> + '_ {
-        let all = self.shared.unicast.iter();
-        all.map(|(host, turns)| (*host, turns.taken()))
     }
 
     /// Replaces the routes along the multicast spanning tree, to every other host.
@@ -305,23 +294,6 @@ impl Engine {
         }
     }
 
-    /// An ACK that switches have gathered.
-    fn take_gathered(&mut self, worm: &Worm<'_>, now: Instant) -> Result<(), Reject> {
-        let said = decode_gathered(worm)?;
-        if !self.groups.contains_key(&said.group) {
-            return Err(Reject::UnknownGroup);
-        }
-        if said.origin != self.shared.config.host {
-            return Err(Reject::GatheredUnasked);
-        }
-        if said.op == Op::Answer {
-            return self.take_answer(worm, &said);
-        }
-        let session = self.sessions.get_mut(&(said.group, said.origin));
-        let session = session.ok_or(Reject::UnknownStream)?;
-        session.handle_gathered(&said, worm.header.source, &mut self.shared, now)
-    }
-
     /// The stream an answer is about.
     fn known_stream(&mut self, common: Common) -> Result<(&mut Session, &mut Shared), Reject> {
         let key = (common.group, common.origin);
@@ -420,11 +392,6 @@ impl Engine {
         ETHERNET_LENGTH + self.shared.config.mtu
     }
 
-    /// Packets that are cut from now on leave room for a train header, or do not.
-    pub fn leave_train_room(&mut self, leave: bool) {
-        self.shared.train_room = if leave { TRAIN_LENGTH } else { 0 };
-    }
-
     /// Writes the next frame to be sent to the front of `buf`, which must have
     /// [`Engine::frame_length_max`] bytes. None: nothing may be sent at this time;
     /// [`Engine::poll_timeout`] says when to ask again.
@@ -481,45 +448,5 @@ impl Engine {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.shared.take_event()
-    }
-
-    pub fn counters(&self) -> &Counters {
-        &self.shared.counters
-    }
-
-    /// Counters of each stream, by group and origin.
-    pub fn statistics(&self) -> impl Iterator<Item = (GroupId, HostId, &SessionStatistics)> {
-        self.sessions
-            .iter()
-            .map(|((group, origin), session)| (*group, *origin, &session.statistics))
-    }
-
-    /// Children that have not confirmed all that this host has of a stream, in the order of the plan; none if this
-    /// host knows no such stream. It looks at each packet that waits for a confirmation.
-    pub fn behind(&self, group: GroupId, origin: HostId) -> impl Iterator<Item = Behind> + '_ {
-        let session = self.sessions.get(&(group, origin));
-        session.into_iter().flat_map(Session::behind)
-    }
-
-    /// How far this host is with a stream, and its children as far as it knows; none if it knows no such stream.
-    pub fn lag(&self, group: GroupId, origin: HostId) -> Option<StreamLag> {
-        self.sessions.get(&(group, origin)).map(Session::lag)
-    }
-
-    /// Origins of whose streams to a group this host knows.
-    pub fn origins(&self, group: GroupId) -> impl Iterator<Item = HostId> + '_ {
-        let of_group = (group, HostId(0))..=(group, HostId(u16::MAX));
-        self.sessions
-            .range(of_group)
-            .map(|((_, origin), _)| *origin)
-    }
-
-    pub fn pool_bytes(&self, class: BufferClass) -> usize {
-        self.shared.pools.used(class)
-    }
-
-    /// Most bytes there ever were in a buffer pool.
-    pub fn pool_peak_bytes(&self, class: BufferClass) -> usize {
-        self.shared.pools.peak(class)
     }
 }

@@ -3,13 +3,12 @@
 use super::Session;
 use super::shared::Shared;
 use super::worms::Broadcast;
-use crate::child::{Acked, Child, Memory};
+use crate::child::{Acked, Memory};
 use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::Transmit;
 use crate::failure::{Word, failures};
 use crate::reject::Reject;
 use crate::time::Instant;
-use crate::window::congestion::Round;
 use wormcast_wire::ack::{Ack, List, RANGES_MAX, SeqRange};
 use wormcast_wire::pdu::Body;
 use wormcast_wire::{BufferClass, HostId, Seq};
@@ -113,7 +112,7 @@ impl Session {
     }
 
     /// Where the packets end that a peer may have, as far as this host can know.
-    pub(super) fn known_end(&self) -> u64 {
+    pub fn known_end(&self) -> u64 {
         match self.sending {
             // What nobody needed was never sent.
             Some(_) => self.sent_end.max(self.stable),
@@ -249,119 +248,8 @@ impl Session {
         Ok(())
     }
 
-    /// Round trip, delay, marks and losses an ACK tells of.
-    fn measure(
-        &mut self,
-        index: usize,
-        ack: &Ack<'_>,
-        acked: &Acked,
-        shared: &Shared,
-        now: Instant,
-    ) {
-        let is_rare = self.hears_gathered();
-        let child = &mut self.children[index];
-        let settled_at = match &self.broadcast {
-            Some(broadcast) => broadcast.congestion.settled_at(),
-            None => child.congestion.settled_at(),
-        };
-        if child.copied {
-            child.measure_copied(ack.echo, acked, now);
-        } else if let Some(echo) = ack.echo {
-            let age_us = now.stamp().wrapping_sub(echo.tx_time);
-            let rtt_us = u64::from(age_us.wrapping_sub(echo.delay_us));
-            // Half the range: such an echo is no echo of this host's clock.
-            if rtt_us < 1 << 31 {
-                let settled = settled_at.plus_us(age_us.into()) <= now;
-                let sent = now.as_micros().checked_sub(age_us.into());
-                let route = sent.and_then(|sent| child.routes.at(Instant::from_micros(sent)));
-                let route = match self.broadcast {
-                    Some(_) => Some(0),
-                    None => route,
-                };
-                let forward = route.map(|route| (route, echo.forward_delay_us));
-                child.path.add(rtt_us.max(1), forward, settled, now);
-                if is_rare && settled {
-                    let packets = ack.packets.wrapping_sub(child.seen_packets);
-                    let every = shared.config.timing.ack_every_packets;
-                    child.path.weigh(packets.min(WINDOW_PACKETS_MAX) / every);
-                }
-            }
-        }
-        child.note_duplicates(ack.duplicates);
-        let packets = ack.packets.wrapping_sub(child.seen_packets);
-        let marked = ack.congestion.wrapping_sub(child.seen_congestion);
-        if packets < u32::MAX / 2 {
-            child.seen_packets = ack.packets;
-            child.seen_congestion = ack.congestion;
-            child.marked = child.marked.saturating_add(marked.min(packets));
-        }
-        let lost = child.detect_loss(acked, now);
-        let (copied, lost_by_window) = (child.copied, child.lost_by_window(lost));
-        self.statistics.losses_detected += u64::from(lost);
-        let congestion = match &mut self.broadcast {
-            Some(broadcast) => &mut broadcast.congestion,
-            None => &mut child.congestion,
-        };
-        if packets < u32::MAX / 2 && !copied {
-            congestion.note_ack(packets, marked);
-        }
-        congestion.note_lost(lost_by_window);
-    }
-
-    /// Ends the round of the child, or of the TREE stream, when it is over.
-    fn end_round(&mut self, index: usize, shared: &mut Shared, now: Instant) {
-        let round = match &self.broadcast {
-            Some(broadcast) => {
-                // One that is silent does not hold up the others for long.
-                let rtt_us = self.children[index].path.rtt_us();
-                let patience = broadcast
-                    .congestion
-                    .settled_at()
-                    .plus_us(2 * rtt_us + 10_000);
-                let ready = |child: &Child| child.path.has_round() || child.excluded;
-                if !self.children.iter().all(ready) && now < patience {
-                    return;
-                }
-                // The slowest branch rules the stream.
-                let rounds = self.children.iter_mut().filter_map(|child| {
-                    child.note_round();
-                    child.path.end_round()
-                });
-                rounds.fold(None, |slowest: Option<(u64, u64)>, (delay, rtt)| {
-                    let (delay_most, rtt_most) = slowest.unwrap_or((0, 0));
-                    Some((delay_most.max(delay), rtt_most.max(rtt)))
-                })
-            }
-            None => {
-                let child = &mut self.children[index];
-                if !child.path.has_round() {
-                    return;
-                }
-                child.note_round();
-                child.path.end_round()
-            }
-        };
-        let Some((queue_delay_us, rtt_us)) = round else {
-            return;
-        };
-        let congestion = match &mut self.broadcast {
-            Some(broadcast) => &mut broadcast.congestion,
-            None => &mut self.children[index].congestion,
-        };
-        congestion.end_round(
-            Round {
-                queue_delay_us,
-                rtt_us,
-            },
-            now,
-        );
-        if congestion.keeps_queue() {
-            shared.note_queue(queue_delay_us, now);
-        }
-    }
-
     /// Whether the child still owes something, after any change of its state.
-    pub(super) fn settle_child(&mut self, index: usize, now: Instant) {
+    pub fn settle_child(&mut self, index: usize, now: Instant) {
         let end = self.cumulative.max(self.store.end());
         // That it confirmed what all have confirmed need not be said by it.
         let known = if self.gathers() { self.stable } else { 0 };

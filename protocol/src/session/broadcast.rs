@@ -14,31 +14,9 @@ use wormcast_wire::BufferClass;
 use wormcast_wire::HostId;
 use wormcast_wire::ROUTE_LENGTH_MAX;
 use wormcast_wire::pdu::Body;
-use wormcast_wire::tree_route::encode_first;
 use wormcast_wire::worm::Kind;
 
-/// Time for which members that miss a packet are gathered before it is sent again.
-const GATHER_US: u64 = 3_000;
-
-/// What came of a packet to be sent again.
-enum Repaired {
-    Sent(Transmit),
-    /// The window is full.
-    NoRoom,
-    /// There is nothing to send, or it cannot be sent.
-    Done,
-}
-
 impl Session {
-    /// The paths along the tree to those of `children` that have one.
-    fn tree_paths<'s>(&self, children: &[usize], shared: &'s Shared) -> Vec<(usize, &'s [u8])> {
-        let path = |index: &usize| {
-            let path = shared.tree.get(&self.children[*index].host)?;
-            Some((*index, path.as_slice()))
-        };
-        children.iter().filter_map(path).collect()
-    }
-
     fn refresh_worms(&mut self, shared: &Shared) {
         let Some(broadcast) = &self.broadcast else {
             return;
@@ -101,19 +79,6 @@ impl Session {
         let worms = self.broadcast.iter().flat_map(|broadcast| &broadcast.worms);
         let lengths = worms.flatten().map(|worm| worm.route.len());
         lengths.max().unwrap_or(0)
-    }
-
-    /// Notes what the child misses, to be sent again to all that miss it.
-    pub(super) fn gather_repairs(&mut self, index: usize, now: Instant) {
-        let broadcast = &mut self.broadcast;
-        self.children[index].take_fresh(|position| {
-            if let Some(broadcast) = broadcast
-                && broadcast.queued.insert(position)
-            {
-                let due = now.plus_us(GATHER_US);
-                broadcast.repairs.push_back((due, position));
-            }
-        });
     }
 
     pub(super) fn poll_broadcast(
@@ -185,18 +150,6 @@ impl Session {
         children.any(|child| child.receiver.is_some() && !child.excluded)
     }
 
-    /// No worm leads to a child without a tree route; it is served like one that
-    /// missed the packet.
-    fn serve_those_left_out(&mut self, sent: u64, now: Instant) {
-        for index in 0..self.children.len() {
-            let child = &mut self.children[index];
-            if child.next() < sent && child.receiver.is_some() && !child.excluded {
-                child.catch_up(sent, &self.store, now);
-                self.gather_repairs(index, now);
-            }
-        }
-    }
-
     fn most_in_flight(&self, counts: impl Fn(usize) -> bool) -> u32 {
         let children = self.children.iter().enumerate();
         children
@@ -206,98 +159,7 @@ impl Session {
             .unwrap_or(0)
     }
 
-    /// Sends again the first packet that is due, to all that miss it.
-    fn send_repair(
-        &mut self,
-        shared: &mut Shared,
-        now: Instant,
-        buf: &mut [u8],
-    ) -> Option<Transmit> {
-        loop {
-            let broadcast = self.broadcast.as_mut()?;
-            let (due, position) = broadcast.repairs.front().copied()?;
-            if due > now {
-                return None;
-            }
-            let mut targets = core::mem::take(&mut broadcast.targets);
-            targets.clear();
-            targets.extend((0..self.children.len()).filter(|index| {
-                let child = &self.children[*index];
-                child.is_pending(position) && !child.excluded && child.paused_until.is_none()
-            }));
-            let result = self.send_repair_to(&targets, position, shared, now, buf);
-            if let Some(broadcast) = &mut self.broadcast {
-                broadcast.targets = targets;
-            }
-            match result {
-                Repaired::Sent(sent) => return Some(sent),
-                Repaired::NoRoom => return None,
-                Repaired::Done => {}
-            }
-        }
-    }
-
-    fn send_repair_to(
-        &mut self,
-        targets: &[usize],
-        position: u64,
-        shared: &mut Shared,
-        now: Instant,
-        buf: &mut [u8],
-    ) -> Repaired {
-        let in_flight = targets
-            .iter()
-            .map(|index| self.children[*index].in_flight())
-            .max();
-        let Some(broadcast) = &mut self.broadcast else {
-            return Repaired::NoRoom;
-        };
-        let (Some(in_flight), true) = (in_flight, self.store.has(position)) else {
-            broadcast.drop_repair();
-            return Repaired::Done;
-        };
-        if !broadcast.congestion.has_room(in_flight) {
-            return Repaired::NoRoom;
-        }
-        let payload = self
-            .store
-            .get(position)
-            .map_or(0, |packet| packet.payload.len());
-        let length_max = self.route_room(payload, shared).min(shared.tree_route_max);
-        let worm = match targets {
-            [_] => None,
-            _ => encode_first(&self.tree_paths(targets, shared), length_max),
-        };
-        // What one worm does not reach stays in `repairs` for the next.
-        let sent = match &worm {
-            Some(worm) => {
-                let children = worm.hosts.iter().copied();
-                let by = WormRoute {
-                    kind: Kind::Tree,
-                    route: &worm.bytes,
-                };
-                self.send_copied(position, (by, children), true, shared, now, buf)
-            }
-            // One alone, or no tree route to any of them: one by one.
-            None => {
-                let sent = self.send_to_child(targets[0], position, false, shared, now, buf);
-                if sent.is_some() {
-                    self.pace_broadcast(now);
-                }
-                sent
-            }
-        };
-        match (sent, &mut self.broadcast) {
-            (Some(sent), _) => Repaired::Sent(sent),
-            (None, Some(broadcast)) => {
-                broadcast.drop_repair();
-                Repaired::Done
-            }
-            (None, None) => Repaired::NoRoom,
-        }
-    }
-
-    fn send_copied(
+    pub(super) fn send_copied(
         &mut self,
         position: u64,
         (by, children): (WormRoute<'_>, impl Iterator<Item = usize>),
@@ -322,7 +184,7 @@ impl Session {
         sent.map(|sent| self.coupled(sent, alone, shared))
     }
 
-    fn pace_broadcast(&mut self, now: Instant) {
+    pub(super) fn pace_broadcast(&mut self, now: Instant) {
         let rtt_us = self
             .children
             .iter()

@@ -49,7 +49,7 @@ impl Session {
     /// At the origin: whether the next packet may be written, `last` if it ends its message. Before the
     /// first packet of a message its choice is made; another one than before waits until all that went
     /// before is stable.
-    pub(super) fn may_emit(&mut self, last: bool, shared: &mut Shared, now: Instant) -> bool {
+    pub fn may_emit(&mut self, last: bool, shared: &mut Shared, now: Instant) -> bool {
         if !self.has_window(shared) {
             return false;
         }
@@ -76,7 +76,7 @@ impl Session {
     }
 
     /// Bytes of the choice field in this stream's packets.
-    pub(super) fn choice_length(&self) -> usize {
+    pub fn choice_length(&self) -> usize {
         match self.plan.choices.len() {
             0 | 1 => 0,
             _ => CHOICE_LENGTH,
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Payload of a full packet that every choice can carry as routes are now.
-    pub(super) fn payload_max(&mut self, shared: &Shared) -> usize {
+    pub fn payload_max(&mut self, shared: &Shared) -> usize {
         let mtu = self.mtu(shared) - shared.train_room;
         let reserve = shared.config.limits.route_reserve_bytes;
         let reserve = reserve.max(self.route_length_among_members(shared));

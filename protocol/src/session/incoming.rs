@@ -1,23 +1,19 @@
 //! What comes from the parent, and requests to the origin.
 
 use super::Session;
-use super::judgement::{Arrival, Claim, Judgement};
+use super::judgement::Arrival;
 use super::shared::Shared;
-use crate::config::Timing;
 use crate::config::WINDOW_PACKETS_MAX;
 use crate::event::Event;
 use crate::event::LossReason;
 use crate::reject::Reject;
 use crate::time::Instant;
 use crate::window::store::Packet;
-use crate::window::unproven;
-use crate::window::unproven::Unproven;
 use wormcast_wire::BufferClass;
 use wormcast_wire::HostId;
 use wormcast_wire::Seq;
 use wormcast_wire::pdu::Data;
 use wormcast_wire::pdu::Nack;
-use wormcast_wire::pdu::Repair;
 use wormcast_wire::pdu::Status;
 
 /// Least time between two NACKs of a stream, µs.
@@ -30,80 +26,6 @@ const NACK_INTERVAL_US: u64 = 1_000;
 const SESSION_PACKETS: u64 = 4;
 
 impl Session {
-    /// Whether a member may say what is stable and which life the stream has.
-    pub fn is_authority(&self, sender: HostId) -> bool {
-        sender == self.origin || Some(sender) == self.parent
-    }
-
-    /// Whether a PDU from above is to be believed. `told`: its sender may say what is stable and which life the stream has.
-    pub fn judge(
-        &mut self,
-        stream: u32,
-        stable: Seq,
-        is_authority: bool,
-        timing: &Timing,
-        now: Instant,
-    ) -> Result<Judgement, Reject> {
-        if self.detached {
-            return Err(Reject::NotMember);
-        }
-        let forward_us = unproven::forward_us(timing);
-        if stream != self.stream {
-            let is_newer = Seq(stream).is_after(Seq(self.stream));
-            let (least_us, reject) = match is_newer {
-                // There is nothing to lose.
-                true if self.is_idle() => (0, Reject::StreamUnproven),
-                true => (forward_us, Reject::StreamUnproven),
-                false if self.proven => {
-                    let back_us = unproven::proven_back_us(timing);
-                    (back_us, Reject::StaleIncarnation)
-                }
-                false => (unproven::back_us(timing), Reject::StaleIncarnation),
-            };
-            if !is_authority {
-                return Err(if is_newer { Reject::NotParent } else { reject });
-            }
-            if Unproven::note(&mut self.unproven, Claim::Stream(stream), least_us, now) {
-                return Ok(Judgement::OpenAnew);
-            }
-            // What waits here would wait until it is said again.
-            if let Some(reception) = self.reception.as_mut().filter(|_| is_newer) {
-                reception.ask_origin_in(least_us, now);
-            }
-            return Err(reject);
-        }
-        if !is_authority {
-            return Ok(Judgement::Taken {
-                stable_counts: false,
-            });
-        }
-        let stable = stable.expand(self.stable);
-        let claim = if stable > self.cumulative {
-            Claim::Ahead
-        } else if stable < self.stable && !self.proven {
-            Claim::Behind
-        } else {
-            self.unproven = None;
-            return Ok(Judgement::Taken {
-                stable_counts: true,
-            });
-        };
-        if !Unproven::note(&mut self.unproven, claim, forward_us, now) {
-            // It is said once to one that has all that its parent knew of, and then with the next message only.
-            if let Some(reception) = self.reception.as_mut().filter(|_| claim == Claim::Ahead) {
-                reception.ask_origin_in(forward_us, now);
-            }
-            return Err(Reject::StableUnproven);
-        }
-        self.unproven = None;
-        match claim {
-            Claim::Behind => Ok(Judgement::OpenAnew),
-            _ => Ok(Judgement::Taken {
-                stable_counts: true,
-            }),
-        }
-    }
-
     /// A DATA packet, from the parent, a former parent, or the origin itself.
     pub fn handle_data(
         &mut self,
@@ -367,41 +289,6 @@ impl Session {
         self.touched = now;
         self.statistics.nacks_received += 1;
         self.children[index].note_nack(now);
-        Ok(())
-    }
-
-    /// A parent asks the origin to serve a child.
-    pub fn handle_repair(
-        &mut self,
-        repair: &Repair,
-        sender: HostId,
-        shared: &mut Shared,
-        now: Instant,
-    ) -> Result<(), Reject> {
-        let (stable, end) = (self.stable, self.known_end());
-        let returns = repair.child == self.origin && self.returns_from(sender);
-        let Some(sending) = &mut self.sending else {
-            return Err(Reject::NotMember);
-        };
-        if !sending.members.contains(&repair.child) {
-            return Err(Reject::NotMember);
-        }
-        let (from, to) = (repair.from.expand(stable), repair.to.expand(stable));
-        let child_can_be = repair.child != sender && (returns || repair.child != self.origin);
-        if from >= to || to > end || !child_can_be {
-            return Err(Reject::RepairImpossible);
-        }
-        self.touched = now;
-        if returns {
-            self.give_up_return(from, to, shared);
-            return Ok(());
-        }
-        for position in from.max(stable)..to {
-            if !sending.repairs.add(repair.child, position, repair.class) {
-                self.statistics.repairs_dropped += 1;
-                break;
-            }
-        }
         Ok(())
     }
 }

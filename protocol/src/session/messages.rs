@@ -76,7 +76,7 @@ pub(crate) struct Sending {
     messages_begun: u64,
     pub(super) messages_ended: u64,
     pub(super) messages_stable: u64,
-    pub(super) draft: Vec<u8>,
+    pub draft: Vec<u8>,
     /// The draft is the end of a message and waits for room in the window.
     pub(super) end_waits: bool,
     pub(super) cancel_waits: bool,

@@ -2,17 +2,21 @@
 //! writes, for one (group, origin).
 
 mod acknowledge;
+mod belief;
 mod broadcast;
 mod choice;
 pub(crate) mod copied;
 mod delivery;
-mod gather;
+mod given_up;
 mod incoming;
 mod judgement;
 mod lag;
+mod measure;
 mod messages;
 mod outgoing;
+mod progress;
 mod reception;
+mod repairs;
 mod replan;
 mod return_runs;
 mod returned;
@@ -22,7 +26,7 @@ mod worms;
 
 use crate::child::{Acked, Child};
 use crate::config::Timing;
-use crate::event::{Event, LossReason, Transmit};
+use crate::event::{Event, LossReason};
 use crate::gather::words::{Gathering, Heard};
 use crate::plan::{GroupPlan, Role};
 use crate::statistics::SessionStatistics;
@@ -40,7 +44,7 @@ use return_runs::Returned;
 use shared::Shared;
 use std::sync::Arc;
 use wormcast_wire::pdu::Common;
-use wormcast_wire::{ETHERNET_LENGTH, GroupId, HostId, Replication, Seq};
+use wormcast_wire::{GroupId, HostId, Replication, Seq};
 use worms::Broadcast;
 
 /// Which stream a session is about, and where it starts.
@@ -61,41 +65,41 @@ pub(crate) struct Session {
     pub origin: HostId,
     /// Which life of the stream.
     pub stream: u32,
-    plan: Arc<GroupPlan>,
+    pub plan: Arc<GroupPlan>,
     /// By which of the plan's choices the stream travels.
-    choice: u8,
+    pub choice: u8,
     /// Who copies packets. Where switches do, they copy the origin's to all members; children get from
     /// here what they miss.
     replication: Replication,
     epoch: u32,
     parent: Option<HostId>,
-    store: Store,
+    pub store: Store,
     /// The first packet that matters to this host.
     first: u64,
     /// All members hold everything before, as far as this host knows.
-    stable: u64,
+    pub stable: u64,
     /// Origin: the next position to write. Member: the first position missing.
-    cumulative: u64,
+    pub cumulative: u64,
     /// At a member: packets have come in order since the start.
     proven: bool,
     /// At a member: what the parent or the origin says and is not believed yet.
     unproven: Option<Unproven<Claim>>,
     /// Where the packets end that this host has sent.
     sent_end: u64,
-    children: Vec<Child>,
+    pub children: Vec<Child>,
     rotation: usize,
     /// At a member.
-    reception: Option<Reception>,
+    pub reception: Option<Reception>,
     /// At the origin.
-    sending: Option<Sending>,
+    pub sending: Option<Sending>,
     /// At the origin, scheme switch.
-    broadcast: Option<Broadcast>,
+    pub broadcast: Option<Broadcast>,
     /// At the origin of a circuit that returns; `parent` is the last host.
     returned: Option<Returned>,
     /// At a member whose ACKs switches gather.
-    gathering: Option<Gathering>,
+    pub gathering: Option<Gathering>,
     /// At the origin, once a gathered ACK has come.
-    heard: Option<Heard>,
+    pub heard: Option<Heard>,
     pub statistics: SessionStatistics,
     pub touched: Instant,
     /// The plan has no place for it any more; what is complete may still be read.
@@ -187,36 +191,8 @@ impl Session {
     }
 
     /// Whether switches copy the origin's packets to all members.
-    fn is_copied(&self) -> bool {
+    pub fn is_copied(&self) -> bool {
         self.replication == Replication::Switches
-    }
-
-    /// Bytes of a frame after its Ethernet header that all ways of the group carry.
-    fn mtu(&self, shared: &Shared) -> usize {
-        self.plan.mtu_within(shared.config.mtu)
-    }
-
-    /// Says of a frame with a packet whether it is to be a worm of its own, or may go in a train. What is sent again is
-    /// one of its own: it gets there where trains do not.
-    fn coupled(&self, sent: Transmit, alone: bool, shared: &Shared) -> Transmit {
-        let train_bytes_max = if alone {
-            0
-        } else {
-            ETHERNET_LENGTH + self.mtu(shared)
-        };
-        Transmit {
-            train_bytes_max,
-            ..sent
-        }
-    }
-
-    /// Bytes of route for which a packet of that payload leaves room. One that was cut for a larger MTU
-    /// than the plan's has the room of the interface's: it gets where that is carried.
-    fn route_room(&self, payload: usize, shared: &Shared) -> usize {
-        let room =
-            |mtu| (shared.payload_max(mtu, 0, false) - self.choice_length()).checked_sub(payload);
-        let room_there = room(self.mtu(shared)).or_else(|| room(shared.config.mtu));
-        room_there.unwrap_or(0)
     }
 
     fn common(&self) -> Common {
@@ -259,7 +235,7 @@ impl Session {
 
     /// The subtree has confirmed more, or may have: tell the parent, or at the
     /// origin, move the window.
-    fn note_stability(&mut self, shared: &mut Shared, now: Instant) {
+    pub fn note_stability(&mut self, shared: &mut Shared, now: Instant) {
         let stable = self.subtree_stable();
         let delay_us = shared.config.timing.ack_delay_us;
         self.note_word(delay_us, now);

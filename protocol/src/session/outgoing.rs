@@ -3,14 +3,10 @@
 use super::Session;
 use super::shared::Shared;
 use crate::child::REPAIR_INTERVAL_US;
-use crate::event::{Event, Transmit};
+use crate::event::Transmit;
 use crate::time::Instant;
-use wormcast_wire::FailReason;
 use wormcast_wire::pdu::{Body, Data, Repair, Status};
 use wormcast_wire::{BufferClass, Seq};
-
-/// Time between two packets sent at REPAIR requests, µs.
-const REPAIR_PACE_US: u64 = 400;
 
 /// Packets by which one child may be ahead of a sibling that is doing well. Children
 /// share their parent's link; served in step, all subtrees end at the same time
@@ -287,50 +283,6 @@ impl Session {
         })
     }
 
-    pub(super) fn report_unroutable(&mut self, index: usize, shared: &mut Shared) {
-        let (group, origin) = (self.group, self.origin);
-        let child = &mut self.children[index];
-        if child.reported.is_none() {
-            child.reported = Some(FailReason::NoRoute);
-            let (host, reason) = (child.host, FailReason::NoRoute);
-            shared.emit(Event::MemberFailed {
-                group,
-                origin,
-                host,
-                reason,
-                silent_ms: 0,
-            });
-        }
-    }
-
-    /// A packet another parent asked this origin to send.
-    fn poll_repair(
-        &mut self,
-        shared: &mut Shared,
-        now: Instant,
-        buf: &mut [u8],
-    ) -> Option<Transmit> {
-        loop {
-            let sending = self.sending.as_mut()?;
-            if sending.repair_next > now {
-                return None;
-            }
-            let (host, position, class) = sending.repairs.take_next()?;
-            if !self.store.has(position) {
-                // It is stable by now: who lacks it learns that it came too late.
-                continue;
-            }
-            sending.repair_next = now.plus_us(REPAIR_PACE_US);
-            let common = self.common();
-            let data = self.data_of(position, class, false, now)?;
-            if let Some(sent) = shared.encode_to(buf, host, class, &common, &Body::Data(data)) {
-                self.statistics.repairs_sent += 1;
-                self.count_sent(position, true);
-                return Some(sent);
-            }
-        }
-    }
-
     /// Acts on every time that has come.
     pub fn handle_timeout(&mut self, shared: &mut Shared, now: Instant) {
         if let Some(reception) = self.acknowledging_mut() {
@@ -362,104 +314,6 @@ impl Session {
                 reception.request_ack();
             }
         }
-    }
-
-    /// A child silent for long is reported; one silent for longer, no plan having
-    /// come, is given up. Whether it is.
-    fn judge_silence(&mut self, index: usize, shared: &mut Shared, now: Instant) -> bool {
-        let timing = &shared.config.timing;
-        let (report_us, exclude_us) = (timing.member_timeout_us, timing.member_exclude_us);
-        let (group, origin) = (self.group, self.origin);
-        let child = &mut self.children[index];
-        let silent_us = child.silent_us(now);
-        if silent_us >= report_us && child.reported.is_none() {
-            child.reported = Some(FailReason::Silent);
-            shared.emit(Event::MemberSilent {
-                group,
-                origin,
-                host: child.host,
-                silent_ms: silent_us / 1_000,
-            });
-        }
-        let is_over = silent_us >= exclude_us && !child.excluded;
-        if is_over {
-            child.too_long = None;
-            let reason = *child.reported.get_or_insert(FailReason::Silent);
-            self.give_up(index, (reason, silent_us), shared);
-        }
-        is_over
-    }
-
-    /// A child that gets nowhere at a packet that was cut for a larger MTU than the plan has now, or for shorter routes, is
-    /// given up after as long as a silent one: it may be behind a link that does not carry the packet, or the packet has
-    /// no room for a route there. It is served again when the others have all such packets. Whether it is given up now.
-    fn judge_length(&mut self, index: usize, shared: &mut Shared, now: Instant) -> bool {
-        let child = &self.children[index];
-        let position = child.cumulative();
-        let is_long = self.is_too_long(index, position, shared);
-        let exclude_us = shared.config.timing.member_exclude_us;
-        let child = &mut self.children[index];
-        if child.excluded {
-            if child.too_long.is_some() && !is_long {
-                child.excluded = false;
-                child.reported = None;
-                child.too_long = None;
-                child.status_due = true;
-            }
-            return false;
-        }
-        if !is_long || child.receiver.is_none() || child.paused_until.is_some() {
-            child.too_long = None;
-            return false;
-        }
-        let since = match child.too_long {
-            Some((before, since)) if before == position => since,
-            _ => now,
-        };
-        child.too_long = Some((position, since));
-        let is_over = now.since_us(since) >= exclude_us;
-        if is_over {
-            let silent_us = child.silent_us(now);
-            child.reported = Some(FailReason::NoRoute);
-            self.give_up(index, (FailReason::NoRoute, silent_us), shared);
-        }
-        is_over
-    }
-
-    /// Whether a packet is held that the plan's MTU leaves no room for, or that has none for a route to the child.
-    fn is_too_long(&self, index: usize, position: u64, shared: &Shared) -> bool {
-        let Some(packet) = self.store.get(position) else {
-            return false;
-        };
-        let is_beyond = |mtu, route_length, with_origin| {
-            let most = shared.payload_max(mtu, route_length, with_origin);
-            packet.payload.len() > most.saturating_sub(self.choice_length())
-        };
-        let route = shared.shortest_route(self.children[index].host);
-        let is_beyond_route = |(_, length)| {
-            let with_origin = self.sending.is_none();
-            is_beyond(shared.config.mtu, length, with_origin)
-        };
-        let is_beyond_plan = self.plan.mtu.is_some() && is_beyond(self.mtu(shared), 1, false);
-        is_beyond_plan || route.is_some_and(is_beyond_route)
-    }
-
-    /// A child and all below it are waited for no more. Until it answers each ACK from here, and each outcome, names them as failed.
-    fn give_up(
-        &mut self,
-        index: usize,
-        (reason, silent_us): (FailReason, u64),
-        shared: &mut Shared,
-    ) {
-        let child = &mut self.children[index];
-        child.excluded = true;
-        shared.emit(Event::MemberFailed {
-            group: self.group,
-            origin: self.origin,
-            host: child.host,
-            reason,
-            silent_ms: silent_us / 1_000,
-        });
     }
 
     /// When [`Session::handle_timeout`] or a poll has something to do.

@@ -1,12 +1,12 @@
 //! ACKs that switches gather (`wire/SPEC.md` §3.2): what a member says, and how seldom it then acknowledges to its
 //! parent; what the origin makes of what comes. Nothing depends on them: they only make ACKs between hosts rarer.
 
-use super::Session;
-use super::shared::Shared;
 use crate::child::Patience;
 use crate::event::Transmit;
 use crate::gather::words::{EVERY_PACKETS, Gathering, Heard};
 use crate::reject::Reject;
+use crate::session::Session;
+use crate::session::shared::Shared;
 use crate::time::Instant;
 use crate::window::congestion::Round;
 use wormcast_wire::HostId;
@@ -33,7 +33,7 @@ impl Session {
     }
 
     /// Speaks by the plan in force from now on.
-    pub(super) fn join_gathering(&mut self, now: Instant) {
+    pub(crate) fn join_gathering(&mut self, now: Instant) {
         let epoch = self.gathered().map(|(epoch, _)| epoch);
         let of_origin = epoch.filter(|_| self.sending.is_some());
         if self.heard.as_ref().map(|heard| heard.epoch) != of_origin {
@@ -49,17 +49,17 @@ impl Session {
     }
 
     /// Whether what is known to be stable may have become known by gathered ACKs alone.
-    pub(super) fn gathers(&self) -> bool {
+    pub(crate) fn gathers(&self) -> bool {
         self.gathering.is_some() || self.heard.is_some()
     }
 
     /// At the origin: whether gathered ACKs have come.
-    pub(super) fn hears_gathered(&self) -> bool {
+    pub(crate) fn hears_gathered(&self) -> bool {
         self.heard.as_ref().is_some_and(|heard| heard.has_come)
     }
 
     /// This host has more, or has confirmed more.
-    pub(super) fn note_word(&mut self, delay_us: u64, now: Instant) {
+    pub(crate) fn note_word(&mut self, delay_us: u64, now: Instant) {
         let Some(word) = self.word() else {
             return;
         };
@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// All members have everything before what is known to be stable.
-    pub(super) fn note_gathered_stable(&mut self, now: Instant) {
+    pub(crate) fn note_gathered_stable(&mut self, now: Instant) {
         if !self.gathers() {
             return;
         }
@@ -100,7 +100,7 @@ impl Session {
 
     /// How long an ACK to the parent may wait; none where it is to come as soon as without gathered ACKs, because it says
     /// more than those can.
-    pub(super) fn rare_ack_us(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn rare_ack_us(&self, now: Instant) -> Option<u64> {
         let comes = self.gathering.as_ref().is_some_and(|own| own.comes(now));
         let reception = self.reception.as_ref().filter(|_| comes)?;
         let has_gap = self.store.end() > self.cumulative;
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// How long children may be silent before they are asked.
-    pub(super) fn patience(&self, now: Instant) -> Patience {
+    pub(crate) fn patience(&self, now: Instant) -> Patience {
         let comes = self.gathering.as_ref().is_some_and(|own| own.comes(now));
         if comes {
             Patience {
@@ -127,14 +127,14 @@ impl Session {
     }
 
     /// Acts on every time of the member's own word that has come.
-    pub(super) fn handle_gathering_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_gathering_timeout(&mut self, now: Instant) {
         if let Some(gathering) = &mut self.gathering {
             gathering.handle_timeout(now);
         }
     }
 
     /// Writes the member's own word that is due.
-    pub(super) fn poll_gathering(
+    pub(crate) fn poll_gathering(
         &mut self,
         shared: &mut Shared,
         now: Instant,

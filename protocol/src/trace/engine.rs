@@ -1,6 +1,6 @@
 //! Probes: traced worms that show which way messages go (`wire/SPEC.md` §2.2, §5.8).
 
-use super::Engine;
+use crate::engine::Engine;
 use crate::event::Transmit;
 use crate::plan::GroupPlan;
 use crate::session::copied::{RouteRoom, copied_worms};
@@ -188,7 +188,7 @@ impl Engine {
         Ok(frame)
     }
 
-    pub(super) fn send_probe(&mut self, buf: &mut [u8]) -> Option<Transmit> {
+    pub(crate) fn send_probe(&mut self, buf: &mut [u8]) -> Option<Transmit> {
         let frame = self.probes.due.pop_front()?;
         let length = frame.len();
         buf[..length].copy_from_slice(&frame);
@@ -203,7 +203,7 @@ impl Engine {
     }
 
     /// Notes a probe that came. Copies of this host's own are no news.
-    pub(super) fn take_probe(&mut self, worm: &Worm<'_>, common: Common, probe: Probe) {
+    pub(crate) fn take_probe(&mut self, worm: &Worm<'_>, common: Common, probe: Probe) {
         let header = &worm.header;
         if header.source == self.shared.config.host {
             self.shared.counters.filtered += 1;

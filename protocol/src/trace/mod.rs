@@ -1,5 +1,7 @@
 //! Traces: along which ways probes go, and what came of them.
 
+mod engine;
+
 use core::fmt;
 use std::collections::VecDeque;
 use wormcast_wire::trace::Record;

@@ -1,17 +1,35 @@
-//! What an origin asks switches that gather its ACKs: who lags (`wire/SPEC.md` §3.2)?
+//! Gathered ACKs that come, and what an origin asks switches that gather them: who lags (`wire/SPEC.md` §3.2)?
 
-use super::Engine;
+use crate::engine::Engine;
 use crate::event::Transmit;
 use crate::gather::branches::{
     ANSWERS_MAX, AWAITED_MAX, AskError, Awaited, BRANCHES_ASKED_MAX, BranchAnswer, BranchQuestion,
     DUE_MAX,
 };
 use crate::reject::Reject;
+use crate::time::Instant;
 use wormcast_wire::gather::{self, Announcement, Op, flags};
 use wormcast_wire::worm::Worm;
 use wormcast_wire::{BufferClass, GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, Seq};
 
 impl Engine {
+    /// An ACK that switches have gathered.
+    pub(crate) fn take_gathered(&mut self, worm: &Worm<'_>, now: Instant) -> Result<(), Reject> {
+        let said = gather::decode(worm)?;
+        if !self.groups.contains_key(&said.group) {
+            return Err(Reject::UnknownGroup);
+        }
+        if said.origin != self.shared.config.host {
+            return Err(Reject::GatheredUnasked);
+        }
+        if said.op == Op::Answer {
+            return self.take_answer(worm, &said);
+        }
+        let session = self.sessions.get_mut(&(said.group, said.origin));
+        let session = session.ok_or(Reject::UnknownStream)?;
+        session.handle_gathered(&said, worm.header.source, &mut self.shared, now)
+    }
+
     /// Asks switches about branches, each once.
     ///
     /// # Errors
@@ -54,7 +72,7 @@ impl Engine {
         gathered.origins.get(&self.shared.config.host).copied()
     }
 
-    pub(super) fn send_request(&mut self, buf: &mut [u8]) -> Option<Transmit> {
+    pub(crate) fn send_request(&mut self, buf: &mut [u8]) -> Option<Transmit> {
         loop {
             let (question, group, epoch, asked) = self.branches.next()?;
             let key = (group, self.shared.config.host);
@@ -98,11 +116,7 @@ impl Engine {
     }
 
     /// A switch has answered. It does not say which one it is: the number of the worm does.
-    pub(super) fn take_answer(
-        &mut self,
-        worm: &Worm<'_>,
-        announced: &Announcement,
-    ) -> Result<(), Reject> {
+    fn take_answer(&mut self, worm: &Worm<'_>, announced: &Announcement) -> Result<(), Reject> {
         if self.source_of_gathered(announced.group) != Some(worm.header.source) {
             return Err(Reject::GatheredUnasked);
         }

@@ -1,6 +1,6 @@
 //! What gathered ACKs say of a child: as much as of any other member.
 
-use super::{Acked, Child};
+use crate::child::{Acked, Child};
 use crate::config::Timing;
 use crate::gather::belief::Gathered;
 use crate::time::Instant;

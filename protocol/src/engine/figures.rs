@@ -1,0 +1,57 @@
+//! What an engine tells of itself: counters, pools, and who lags.
+
+use super::Engine;
+use crate::session::{Behind, Session, StreamLag};
+use crate::statistics::{Counters, SessionStatistics};
+use wormcast_wire::{BufferClass, GroupId, HostId};
+
+impl Engine {
+    /// How many messages took each of the routes to a host, in the order of the routes; by host.
+    /// Those of a host count from when they were set.
+    pub fn routes_taken(&self) -> impl Iterator<Item = (HostId, &[u64])> + '_ {
+        let all = self.shared.unicast.iter();
+        all.map(|(host, turns)| (*host, turns.taken()))
+    }
+
+    /// Counters since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Counters of each stream, by group and origin.
+    pub fn statistics(&self) -> impl Iterator<Item = (GroupId, HostId, &SessionStatistics)> {
+        self.sessions
+            .iter()
+            .map(|((group, origin), session)| (*group, *origin, &session.statistics))
+    }
+
+    /// Children that have not confirmed all that this host has of a stream, in the order of the plan; none if this
+    /// host knows no such stream. It looks at each packet that waits for a confirmation.
+    pub fn behind(&self, group: GroupId, origin: HostId) -> impl Iterator<Item = Behind> + '_ {
+        let session = self.sessions.get(&(group, origin));
+        session.into_iter().flat_map(Session::behind)
+    }
+
+    /// How far this host is with a stream, and its children as far as it knows; none if it knows no such stream.
+    pub fn lag(&self, group: GroupId, origin: HostId) -> Option<StreamLag> {
+        self.sessions.get(&(group, origin)).map(Session::lag)
+    }
+
+    /// Origins of whose streams to a group this host knows.
+    pub fn origins(&self, group: GroupId) -> impl Iterator<Item = HostId> + '_ {
+        let of_group = (group, HostId(0))..=(group, HostId(u16::MAX));
+        self.sessions
+            .range(of_group)
+            .map(|((_, origin), _)| *origin)
+    }
+
+    /// Bytes in a buffer pool.
+    pub fn pool_bytes(&self, class: BufferClass) -> usize {
+        self.shared.pools.used(class)
+    }
+
+    /// Most bytes there ever were in a buffer pool.
+    pub fn pool_peak_bytes(&self, class: BufferClass) -> usize {
+        self.shared.pools.peak(class)
+    }
+}

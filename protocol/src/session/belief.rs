@@ -1,0 +1,85 @@
+//! Whether what comes from above is believed at once.
+
+use super::Session;
+use super::judgement::{Claim, Judgement};
+use crate::config::Timing;
+use crate::reject::Reject;
+use crate::time::Instant;
+use crate::window::unproven::{self, Unproven};
+use wormcast_wire::{HostId, Seq};
+
+impl Session {
+    /// Whether a member may say what is stable and which life the stream has.
+    pub fn is_authority(&self, sender: HostId) -> bool {
+        sender == self.origin || Some(sender) == self.parent
+    }
+
+    /// Whether a PDU from above is to be believed. `told`: its sender may say what is stable and which life the stream has.
+    pub fn judge(
+        &mut self,
+        stream: u32,
+        stable: Seq,
+        is_authority: bool,
+        timing: &Timing,
+        now: Instant,
+    ) -> Result<Judgement, Reject> {
+        if self.detached {
+            return Err(Reject::NotMember);
+        }
+        let forward_us = unproven::forward_us(timing);
+        if stream != self.stream {
+            let is_newer = Seq(stream).is_after(Seq(self.stream));
+            let (least_us, reject) = match is_newer {
+                // There is nothing to lose.
+                true if self.is_idle() => (0, Reject::StreamUnproven),
+                true => (forward_us, Reject::StreamUnproven),
+                false if self.proven => {
+                    let back_us = unproven::proven_back_us(timing);
+                    (back_us, Reject::StaleIncarnation)
+                }
+                false => (unproven::back_us(timing), Reject::StaleIncarnation),
+            };
+            if !is_authority {
+                return Err(if is_newer { Reject::NotParent } else { reject });
+            }
+            if Unproven::note(&mut self.unproven, Claim::Stream(stream), least_us, now) {
+                return Ok(Judgement::OpenAnew);
+            }
+            // What waits here would wait until it is said again.
+            if let Some(reception) = self.reception.as_mut().filter(|_| is_newer) {
+                reception.ask_origin_in(least_us, now);
+            }
+            return Err(reject);
+        }
+        if !is_authority {
+            return Ok(Judgement::Taken {
+                stable_counts: false,
+            });
+        }
+        let stable = stable.expand(self.stable);
+        let claim = if stable > self.cumulative {
+            Claim::Ahead
+        } else if stable < self.stable && !self.proven {
+            Claim::Behind
+        } else {
+            self.unproven = None;
+            return Ok(Judgement::Taken {
+                stable_counts: true,
+            });
+        };
+        if !Unproven::note(&mut self.unproven, claim, forward_us, now) {
+            // It is said once to one that has all that its parent knew of, and then with the next message only.
+            if let Some(reception) = self.reception.as_mut().filter(|_| claim == Claim::Ahead) {
+                reception.ask_origin_in(forward_us, now);
+            }
+            return Err(Reject::StableUnproven);
+        }
+        self.unproven = None;
+        match claim {
+            Claim::Behind => Ok(Judgement::OpenAnew),
+            _ => Ok(Judgement::Taken {
+                stable_counts: true,
+            }),
+        }
+    }
+}
