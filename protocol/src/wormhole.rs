@@ -5,7 +5,7 @@ use crate::event::Transmit;
 use crate::session::Session;
 use crate::session::shared::Shared;
 use wormcast_wire::ETHERNET_LENGTH;
-use wormcast_wire::train::TRAIN_LENGTH;
+use wormcast_wire::wormhole::train::TRAIN_LENGTH;
 
 impl Engine {
     /// Packets that are cut from now on leave room for a train header, or do not.

@@ -176,7 +176,7 @@ impl Header {
 
 /// Writes Ethernet header, worm header and route to the front of `frame`; the
 /// payload, or the trace of a traced worm, starts at the offset returned. `frame` must have room and `route` at
-/// most [`ROUTE_LENGTH_MAX`] bytes. The worm is one of one frame, without [`flags::TRAIN`]: [`crate::train::couple`]
+/// most [`ROUTE_LENGTH_MAX`] bytes. The worm is one of one frame, without [`flags::TRAIN`]: [`crate::wormhole::train::couple`]
 /// makes frames of trains.
 pub fn encode(frame: &mut [u8], mac: [u8; 6], header: &Header, route: &[u8]) -> usize {
     assert!(

@@ -14,14 +14,13 @@ pub mod order;
 pub mod pdu;
 mod pdu_flags;
 mod scheme;
-pub mod signal;
 pub mod trace;
-pub mod train;
 mod tree_decode;
 mod tree_error;
 pub mod tree_route;
 mod tree_split;
 pub mod worm;
+pub mod wormhole;
 
 pub use error::DecodeError;
 pub use fail_reason::FailReason;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use support::{read, to_hex};
 use wormcast_wire::gather::{self, Announcement, Op};
 use wormcast_wire::trace::{self, Record};
-use wormcast_wire::train::{Place, TRAIN_LENGTH, couple};
 use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::wormhole::train::{Place, TRAIN_LENGTH, couple};
 use wormcast_wire::{
     DecodeError, ETHERNET_LENGTH, ETHERTYPE_WORM, GroupId, HostId, SWITCHES_CROSSED_MAX, Seq,
     SwitchId, forward, tree_route,

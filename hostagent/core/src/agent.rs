@@ -6,7 +6,9 @@
 //! [`poll_log_event`](Agent::poll_log_event).
 
 mod counts;
+mod failed;
 mod lag;
+mod planned;
 
 pub use lag::LagReport;
 
@@ -14,23 +16,17 @@ use crate::api::{ApiError, NumberedRequest};
 use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
-use crate::flow_control::FlowControl;
 use crate::pacing::Pacing;
-use crate::plan::{AgentPlan, GROUPS_MAX, PlannedGroup, RefusedGroup};
-use crate::trains::{Arrivals, Taken, Trains};
+use crate::plan::{AgentPlan, GROUPS_MAX};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
+use crate::wormhole::flow_control::FlowControl;
+use crate::wormhole::trains::{Arrivals, Taken, Trains};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use wormcast_agent_proto::PlanChange;
-use wormcast_protocol::{ConfigError, Engine, EngineConfig, Event, Instant};
-use wormcast_protocol::{Observation, TraceRequest, Way};
-use wormcast_wire::signal::is_signal;
-use wormcast_wire::train::is_train;
-use wormcast_wire::{FailReason, GroupId, HostId};
-
-/// Failures kept for status, which shows the last ones; outcomes of messages do not come from here.
-const FAILED_MEMBERS_MAX: usize = 64;
+use std::collections::VecDeque;
+use wormcast_protocol::{ConfigError, Engine, EngineConfig, Instant};
+use wormcast_wire::wormhole::signal::is_signal;
+use wormcast_wire::wormhole::train::is_train;
+use wormcast_wire::{GroupId, HostId};
 
 /// What an agent is told at its start.
 #[derive(Clone, Debug)]
@@ -84,14 +80,14 @@ pub enum LogEvent {
 }
 
 pub struct Agent {
-    engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
     transit: Transit,
     flow: FlowControl,
     trains: Trains,
     pacing: Pacing,
     arrivals: Arrivals,
     host: Option<HostId>,
-    plan: Option<AgentPlan>,
+    pub(crate) plan: Option<AgentPlan>,
     applications: Applications,
     applications_due: Option<Instant>,
     failed: VecDeque<FailedMember>,
@@ -169,139 +165,6 @@ impl Agent {
         self.host = Some(host);
         self.plan = None;
         Ok(())
-    }
-
-    fn drop_groups(&mut self, reason: &str) {
-        let groups: Vec<GroupId> = self
-            .plan
-            .iter()
-            .flat_map(|plan| plan.groups.keys().copied())
-            .collect();
-        for group in groups {
-            self.applications.remove_group(group, reason);
-        }
-    }
-
-    /// Puts a plan in force. It has been checked whole; what fails here is a limit of the engine.
-    ///
-    /// # Errors
-    /// If it is for another host, or has more routes than the engine takes.
-    pub fn apply_plan(
-        &mut self,
-        mut plan: AgentPlan,
-        now: Instant,
-    ) -> Result<Vec<RefusedGroup>, String> {
-        // What has happened was by the plan before.
-        self.take_events(now);
-        let Some(engine) = self
-            .engine
-            .as_mut()
-            .filter(|_| self.host == Some(plan.host))
-        else {
-            return Err(format!(
-                "the plan is for host {}, which this is not",
-                plan.host
-            ));
-        };
-        engine
-            .set_all_routes(
-                &plan.routes,
-                &plan.tree_routes,
-                plan.root_route.as_deref(),
-                now,
-            )
-            .map_err(|error| error.to_string())?;
-        engine.set_tree_route_max(plan.tree_route_max.into());
-        engine.leave_train_room(plan.unicast_train_frames > 1);
-        (self.trains).set_frames_most(plan.unicast_train_frames, plan.train_frames);
-        self.pacing.set_rate(plan.rate_bytes);
-        let none = BTreeMap::new();
-        let before = self.plan.as_ref().map_or(&none, |plan| &plan.groups);
-        // A group that is refused stays as it was.
-        for refused in &plan.refused {
-            let old = u16::try_from(refused.group).ok().map(GroupId);
-            if let Some((id, group)) = old.and_then(|id| before.get_key_value(&id)) {
-                plan.groups.entry(*id).or_insert_with(|| Arc::clone(group));
-            }
-        }
-        let gone: Vec<GroupId> = before
-            .keys()
-            .copied()
-            .filter(|group| !plan.groups.contains_key(group))
-            .collect();
-        for group in &gone {
-            engine.remove_group(*group, now);
-        }
-        let mut refused = std::mem::take(&mut plan.refused);
-        let mut cut_off = Vec::new();
-        plan.groups.retain(|id, group| {
-            let old = before.get(id);
-            let is_same = |old: &Arc<PlannedGroup>| {
-                (old.fingerprint, old.mtu) == (group.fingerprint, group.mtu)
-            };
-            if old.is_some_and(is_same) {
-                return true;
-            }
-            let sent = engine.progress(*id).is_some();
-            match engine.set_group(group.engine_plan(plan.host), now) {
-                Ok(()) => {
-                    if sent && engine.progress(*id).is_none() {
-                        cut_off.push(*id);
-                    }
-                    true
-                }
-                Err(error) => {
-                    refused.push(RefusedGroup::new(id.0.into(), &error.to_string()));
-                    // The engine keeps what it had of it.
-                    old.is_some_and(|old| {
-                        *group = Arc::clone(old);
-                        true
-                    })
-                }
-            }
-        });
-        for group in cut_off {
-            let reason =
-                format!("the plan has no way for this host to send to group {group} any more");
-            self.applications.end_senders(group, &reason);
-        }
-        for group in gone {
-            let reason = format!("group {group} was removed, or this host left it");
-            self.applications.remove_group(group, &reason);
-        }
-        for group in plan.groups.values() {
-            self.applications.plan_group(plan.host, group);
-        }
-        let count = plan.groups.len();
-        let (epoch, routes) = (plan.epoch, plan.routes.len());
-        if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {
-            let host = plan.host;
-            self.note(format!(
-                "plan {epoch} as host {host}: {routes} routes, {count} groups"
-            ));
-        }
-        plan.refused.clone_from(&refused);
-        self.plan = Some(plan);
-        self.take_events(now);
-        self.applications_due = Some(now);
-        Ok(refused)
-    }
-
-    /// Puts the plan in force that a change leads to.
-    ///
-    /// # Errors
-    /// If it does not change the plan in force, or is wrong in itself; else as [`Agent::apply_plan`].
-    pub fn change_plan(
-        &mut self,
-        change: PlanChange,
-        now: Instant,
-    ) -> Result<Vec<RefusedGroup>, String> {
-        let base = change.base;
-        let Some(plan) = &self.plan else {
-            return Err(format!("a change of plan {base}; no plan is in force"));
-        };
-        let plan = plan.changed(change).map_err(|error| error.to_string())?;
-        self.apply_plan(plan, now)
     }
 
     /// A local client has connected; `process` names it in error texts.
@@ -451,22 +314,6 @@ impl Agent {
         self.reports.pop_front()
     }
 
-    /// Sends probes along the ways of messages, and gives these ways.
-    ///
-    /// # Errors
-    /// A sentence that names the value and the choices.
-    pub fn trace(&mut self, request: &TraceRequest) -> Result<Vec<Way>, String> {
-        let Some(engine) = self.engine.as_mut().filter(|_| self.plan.is_some()) else {
-            return Err("this host has no plan yet".to_owned());
-        };
-        engine.trace(request).map_err(|error| error.to_string())
-    }
-
-    /// The next probe that came, for the controller.
-    pub fn poll_observation(&mut self) -> Option<Observation> {
-        self.engine.as_mut()?.poll_observation()
-    }
-
     /// What the operator is to be told next.
     pub fn poll_log_event(&mut self) -> Option<LogEvent> {
         self.log_events.pop_front()
@@ -500,93 +347,6 @@ impl Agent {
         }
         any
     }
-
-    /// Tells the controller, and status, of members that fail.
-    fn report(&mut self, event: &Event, now: Instant) {
-        let (group, origin, host, reason, text) = match event {
-            Event::MemberSilent {
-                group,
-                origin,
-                host,
-                silent_ms,
-            } => {
-                let text = format!("silent for {}", seconds(*silent_ms));
-                self.note(format!(
-                    "group {group}, stream of host {origin}: host {host} is {text}; it stays a member"
-                ));
-                self.reports.push_back(MemberReport {
-                    group: *group,
-                    origin: *origin,
-                    host: *host,
-                    reason: text,
-                    host_dead: true,
-                });
-                return;
-            }
-            Event::MemberFailed {
-                group,
-                origin,
-                host,
-                reason,
-                silent_ms,
-            } => {
-                let text = match reason {
-                    FailReason::Silent => {
-                        format!("{reason} for {}, given up", seconds(*silent_ms))
-                    }
-                    _ => reason.to_string(),
-                };
-                (*group, *origin, *host, *reason, text)
-            }
-            Event::MemberAborted {
-                group,
-                host,
-                reason,
-                ..
-            } => {
-                let Some(origin) = self.host else { return };
-                (*group, origin, *host, *reason, reason.to_string())
-            }
-            Event::StructureRejected {
-                group,
-                origin,
-                children,
-                limit,
-            } => {
-                self.warn(format!(
-                    "the structure of group {group} from host {origin} gives this host {children} children; at most {limit}"
-                ));
-                return;
-            }
-            _ => return,
-        };
-        self.note(format!(
-            "group {group}, stream of host {origin}: host {host} failed: {text}"
-        ));
-        let host_dead = reason.is_host_dead();
-        self.reports.push_back(MemberReport {
-            group,
-            origin,
-            host,
-            reason: text.clone(),
-            host_dead,
-        });
-        if self.failed.len() == FAILED_MEMBERS_MAX {
-            self.failed.pop_front();
-        }
-        self.failed.push_back(FailedMember {
-            group: group.0,
-            origin: origin.0,
-            host: host.0,
-            reason: text,
-            host_dead,
-            at_us: now.as_micros(),
-        });
-    }
-}
-
-fn seconds(ms: u64) -> String {
-    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
 //! - [`figures`]: counters and failures, for the controller and for status
-//! - [`flow_control`]: whether the first switch takes frames now, in wormhole mode
 //! - [`pacing`]: how fast this host may send what is its own
-//! - [`trains`]: own worms of several frames, and those that arrive, in wormhole mode
 //! - [`transit`]: worms of others, which this host re-injects
+//! - [`wormhole`]: own worms of several frames, those that arrive, and whether the first switch takes any
+//! - gathered ACKs, MTU and traces: what the agent does for each is in the file of its name
 //! - [`clock`]: time without the pauses of the process
 
 pub mod agent;
@@ -19,9 +19,11 @@ pub mod applications;
 pub mod clients;
 pub mod clock;
 pub mod figures;
-pub mod flow_control;
+mod gather;
+mod mtu;
 pub mod order;
 pub mod pacing;
 pub mod plan;
-pub mod trains;
+mod trace;
 pub mod transit;
+pub mod wormhole;

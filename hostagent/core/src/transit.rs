@@ -8,9 +8,9 @@
 //! **Turns.** Worms in transit go first, as in the paper. While they wait, own traffic gets one byte
 //! for every [`TRANSIT_SHARE`] bytes of theirs, so neither starves the other.
 
-use crate::flow_control::FlowControl;
 use crate::pacing::Pacing;
-use crate::trains::Trains;
+use crate::wormhole::flow_control::FlowControl;
+use crate::wormhole::trains::Trains;
 use std::collections::VecDeque;
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::worm::{self, Kind, flags};

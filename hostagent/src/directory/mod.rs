@@ -8,7 +8,7 @@ mod questions;
 mod reports;
 pub mod rpc;
 mod secret;
-mod traces;
+mod trace;
 
 pub use address::ControllerAddress;
 pub use secret::{STATE_DIRECTORY_DEFAULT, Secret};
@@ -320,7 +320,7 @@ impl DirectoryClient {
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
                         Some(ControllerBody::Trace(trace)) => {
-                            let sent = traces::answer(&self.dataplane, &trace).await?;
+                            let sent = trace::answer(&self.dataplane, &trace).await?;
                             send(&outgoing, AgentBody::TraceSent(sent)).await?;
                         }
                         Some(ControllerBody::AskLag(asked)) => {

@@ -1,7 +1,7 @@
 //! One switch that takes worms itself (port byte 254), and the worms.
 
 use wormcast_wire::HostId;
-use wormcast_wire::signal::{self, Signal};
+use wormcast_wire::wormhole::signal::{self, Signal};
 
 use crate::switch::{Copy, Switch};
 use crate::trains::{OWN_CHANNEL, Scheme, Worm, frame_of};

@@ -11,8 +11,8 @@ use wormcast_agent_core::transit::{NextFrame, TransitLimits};
 use wormcast_agent_proto as proto;
 use wormcast_protocol::{EngineConfig, Instant};
 use wormcast_wire::HostId;
-use wormcast_wire::train::is_train;
 use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::wormhole::train::is_train;
 
 /// Frames that the kernel keeps for an agent that does not run.
 const RECEIVE_FRAMES_MAX: usize = 2_048;

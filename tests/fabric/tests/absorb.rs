@@ -7,7 +7,7 @@ use wormcast_fabric_tests::absorbing::{
 use wormcast_fabric_tests::switch::Switch;
 use wormcast_fabric_tests::trains::{OWN_CHANNEL, Scheme, frame_of};
 use wormcast_wire::HostId;
-use wormcast_wire::signal::{self, Signal};
+use wormcast_wire::wormhole::signal::{self, Signal};
 
 /// `ABSORB_FULL` of `drop_reason_t`.
 const ABSORB_FULL: usize = 27;

@@ -11,8 +11,8 @@ use wormcast_fabric_tests::trains::{
 use wormcast_routing::generate;
 use wormcast_routing::routes::{Algorithm, Routes};
 use wormcast_wire::HostId;
-use wormcast_wire::signal::{self, NEXT_CONTROL, Signal, encode_signal};
 use wormcast_wire::worm::{Header, Kind, checksum};
+use wormcast_wire::wormhole::signal::{self, NEXT_CONTROL, Signal, encode_signal};
 
 const LONG_US: u64 = 10_000_000;
 const QUIET_US: u64 = 50_000;

@@ -1,15 +1,15 @@
 //! Agents as they ship, over switches in wormhole mode: every scheme delivers, whatever the mode does meanwhile, and
 //! whoever says STOP.
 
-use wormcast_agent_core::flow_control::OVERDUE_FRAMES_MAX;
+use wormcast_agent_core::wormhole::flow_control::OVERDUE_FRAMES_MAX;
 use wormcast_fabric_tests::controller::{self, SWITCH, TREE, schemes};
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
 use wormcast_planner::{Switching, WormholeScheme};
 use wormcast_wire::HostId;
-use wormcast_wire::signal::{NEXT_CONTROL, Signal, encode_signal};
 use wormcast_wire::worm::{Header, Kind, flags};
+use wormcast_wire::wormhole::signal::{NEXT_CONTROL, Signal, encode_signal};
 
 const SECOND_US: u64 = 1_000_000;
 const PLAIN: Switching = Switching::Wormhole(WormholeScheme::Plain);

@@ -1,9 +1,9 @@
 //! What a host sends by its rate, on virtual time.
 
 use super::*;
-use crate::flow_control::FlowControl;
-use crate::trains::Trains;
 use crate::transit::{NextFrame, Outgoing, Transit, TransitLimits};
+use crate::wormhole::flow_control::FlowControl;
+use crate::wormhole::trains::Trains;
 
 const MTU: u64 = 1_500;
 

@@ -14,18 +14,18 @@ pub(super) const REASON_CHARS_MAX: usize = 500;
 #[error("{0}")]
 pub struct PlanRejected(pub(super) String);
 
-pub(super) fn rejected<T>(text: String) -> Result<T, PlanRejected> {
+pub(crate) fn rejected<T>(text: String) -> Result<T, PlanRejected> {
     Err(PlanRejected(text))
 }
 
-pub(super) fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
+pub(crate) fn parse_host(what: &str, value: u32) -> Result<HostId, PlanRejected> {
     match u16::try_from(value) {
         Ok(id) if id <= HOST_ID_MAX => Ok(HostId(id)),
         _ => rejected(format!("{what} is {value}; it must be 0 to {HOST_ID_MAX}")),
     }
 }
 
-pub(super) fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
+pub(crate) fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, PlanRejected> {
     if values.len() > MEMBERS_MAX {
         return rejected(format!(
             "{what} has {} hosts; at most {MEMBERS_MAX}",
@@ -38,7 +38,7 @@ pub(super) fn parse_hosts(what: &str, values: &[u32]) -> Result<Vec<HostId>, Pla
         .collect()
 }
 
-pub(super) fn list(hosts: &[HostId]) -> String {
+pub(crate) fn list(hosts: &[HostId]) -> String {
     let names: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
     if names.is_empty() {
         "none".to_owned()

@@ -1,15 +1,16 @@
 //! A group of a plan, checked.
 
 use super::fields::{MEMBERS_MAX, PlanRejected, list, parse_host, parse_hosts, rejected};
-use super::gather::parse_gathered;
 use super::left_out::{LeftOut, parse_left_out};
 use super::structure::PlannedStructure;
 use super::trees::{TreePaths, parse_number, parse_trees};
+use crate::gather::parse_gathered;
+use crate::mtu::parse_mtu;
 use crate::order::Sequencer;
 use std::sync::Arc;
 use wormcast_agent_proto as proto;
 use wormcast_protocol::Gathered;
-use wormcast_wire::{GroupId, HostId, MTU_MAX, MTU_MIN, pdu};
+use wormcast_wire::{GroupId, HostId, pdu};
 
 pub const GROUP_NAME_BYTES_MAX: usize = 255;
 
@@ -137,16 +138,6 @@ impl PlannedGroup {
             .copied()
             .filter(|&member| member != host)
             .collect()
-    }
-}
-
-fn parse_mtu(id: GroupId, value: Option<u32>) -> Result<Option<u16>, PlanRejected> {
-    match value {
-        None | Some(0) => Ok(None),
-        Some(mtu) if (MTU_MIN..=MTU_MAX).contains(&(mtu as usize)) => Ok(Some(mtu as u16)),
-        Some(mtu) => rejected(format!(
-            "the MTU of group {id} is {mtu}; it must be {MTU_MIN} to {MTU_MAX}, or 0 for that of the interface"
-        )),
     }
 }
 

@@ -3,8 +3,7 @@
 mod change;
 #[cfg(test)]
 mod examples;
-mod fields;
-mod gather;
+pub(crate) mod fields;
 mod group;
 mod left_out;
 mod structure;
@@ -18,7 +17,7 @@ pub use structure::PlannedStructure;
 pub use trees::TreePaths;
 
 use crate::pacing::RATE_BYTES_MAX;
-use crate::trains::TRAIN_FRAMES_MAX;
+use crate::wormhole::trains::TRAIN_FRAMES_MAX;
 use fields::{REASON_CHARS_MAX, parse_host, rejected};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use wormcast_wire::HostId;
-use wormcast_wire::train::{Place, couple};
 use wormcast_wire::worm::Header;
+use wormcast_wire::wormhole::train::{Place, couple};
 
 fn frame(kind: Kind, route: &[u8], sequence: u16, payload: usize) -> Vec<u8> {
     let header = Header {

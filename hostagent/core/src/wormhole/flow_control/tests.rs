@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::pacing::Pacing;
-use crate::trains::Trains;
 use crate::transit::{NextFrame, Outgoing, Transit, TransitLimits};
+use crate::wormhole::trains::Trains;
 use proptest::prelude::*;
-use wormcast_wire::signal::encode_signal;
 use wormcast_wire::worm::{self, Header, Kind};
+use wormcast_wire::wormhole::signal::encode_signal;
 
 const OWN: HostId = HostId(5);
 

@@ -307,7 +307,8 @@ fn train(source: u16, sequence: u16, frames: u16, route: &[u8]) -> Vec<Vec<u8>> 
             position,
             is_last: position + 1 == frames,
         };
-        let length = wormcast_wire::train::couple(&mut frame, length, place).expect("it fits");
+        let length =
+            wormcast_wire::wormhole::train::couple(&mut frame, length, place).expect("it fits");
         frame.truncate(length);
         frame
     };
@@ -370,7 +371,7 @@ fn what_lacks_its_head_is_dropped_and_what_is_damaged_or_a_tree_is_for_the_engin
         position: 5,
         is_last: false,
     };
-    wormcast_wire::train::couple(&mut tree, length, place).expect("it fits");
+    wormcast_wire::wormhole::train::couple(&mut tree, length, place).expect("it fits");
     assert_eq!(arrivals.take(&tree, at(1)), Taken::Own);
 }
 

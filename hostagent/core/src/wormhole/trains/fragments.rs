@@ -8,8 +8,8 @@
 use super::TRAIN_SILENT_US;
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
-use wormcast_wire::train::Train;
 use wormcast_wire::worm::{Header, flags};
+use wormcast_wire::wormhole::train::Train;
 
 /// Numbers that the root gives: 1 to this.
 const NUMBERS: u32 = 65_535;

@@ -9,7 +9,7 @@
 
 use wormcast_protocol::Instant;
 use wormcast_wire::HostId;
-use wormcast_wire::signal::{self, Signal};
+use wormcast_wire::wormhole::signal::{self, Signal};
 
 /// Longest time that a STOP holds, whatever it says, and longest time without a frame while STOPs come, µs.
 pub const HOLD_US_MAX: u64 = 1_000_000;

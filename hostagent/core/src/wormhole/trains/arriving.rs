@@ -61,7 +61,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Takes a frame of which [`wormcast_wire::train::is_train`] holds.
+    /// Takes a frame of which [`wormcast_wire::wormhole::train::is_train`] holds.
     pub fn take(&mut self, frame: &[u8], now: Instant) -> Taken {
         let Ok(worm) = worm::decode(frame) else {
             return Taken::Own;

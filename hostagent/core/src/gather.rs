@@ -1,12 +1,12 @@
 //! ACKs that switches gather (`wire/SPEC.md` §3.2), as a plan names them.
 
-use super::fields::{PlanRejected, list, parse_host, rejected};
+use crate::plan::fields::{PlanRejected, list, parse_host, rejected};
 use std::collections::BTreeMap;
 use wormcast_agent_proto as proto;
 use wormcast_protocol::Gathered;
 use wormcast_wire::{GroupId, HostId};
 
-pub(super) fn parse_gathered(
+pub(crate) fn parse_gathered(
     id: GroupId,
     members: &[HostId],
     given: Option<&proto::Gathered>,

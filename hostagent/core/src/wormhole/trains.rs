@@ -18,8 +18,8 @@ pub use fragments::FragmentCounters;
 
 use wormcast_protocol::{Instant, Transmit};
 use wormcast_wire::ETHERNET_LENGTH;
-use wormcast_wire::train::{Place, TRAIN_LENGTH, couple, share_a_train};
 use wormcast_wire::worm::{self, Kind};
+use wormcast_wire::wormhole::train::{Place, TRAIN_LENGTH, couple, share_a_train};
 
 /// Silence after which a train is forgotten, µs: longer than switches keep its channel for it.
 pub const TRAIN_SILENT_US: u64 = 2_000_000;

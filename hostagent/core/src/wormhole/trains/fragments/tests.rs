@@ -4,8 +4,8 @@
 use super::*;
 use proptest::prelude::*;
 use wormcast_wire::ETHERTYPE_HOST_PDU;
-use wormcast_wire::train::BACK_MAX;
 use wormcast_wire::worm::Kind;
+use wormcast_wire::wormhole::train::BACK_MAX;
 
 const HEAD: u8 = flags::HEAD;
 const TAIL: u8 = flags::TAIL;
