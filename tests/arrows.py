@@ -100,10 +100,15 @@ PACKAGES = {"wormcast": "controller/wormcast"}
 PURE_PACKAGES = [
     f"controller/wormcast/{name}" for name in ("network", "discovery", "routing", "verify", "pictures")
 ]
+# The same of features' files.
+PURE_FILES = [
+    f"controller/wormcast/{name}.py" for name in ("guard/state", "trace/ways", "wormhole/switching")
+]
 # `wormcast.mininet` is a link to mininet/testbed.
 TESTBED = "mininet"
 TESTBED_USES = {
     "client", "network", "p4rt", "pictures", "routing", "counted.py", "exits.py", "wire.py",
+    "wormhole/switching.py",
 }  # fmt: skip
 # The commands that bring fabrics up, and the hint that one is up; nothing of the controller.
 TESTBED_USERS = {"cli/fabric.py", "cli/fabric_completion.py", "cli/fabric_parts.py", "cli/nearby.py"}
@@ -475,7 +480,7 @@ def testbed_faults(base: Path, graph: Graph) -> list[str]:
                 found.append(
                     f"{source}: uses the testbed, {target}; only {', '.join(sorted(TESTBED_USERS))} may"
                 )
-            if inside == (True, False) and target.parts[0] not in TESTBED_USES:
+            if inside == (True, False) and TESTBED_USES.isdisjoint({target.parts[0], target.as_posix()}):
                 found.append(f"{source}: the testbed may not use {target}")
     return found
 
@@ -488,6 +493,8 @@ def faults() -> list[str]:
         found += manifest_faults(crate, manifest.get("dependencies", {}), rules)
     for folder in PURE_PACKAGES:
         found += python_io_faults(folder, (ROOT / folder).rglob("*.py"))
+    for file in PURE_FILES:
+        found += python_io_faults(file, [ROOT / file])
     for stub in sorted((ROOT / "planner").rglob("*.pyi")):
         found += stub_faults(stub)
     for folder, graph in graphs():

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 from mininet.node import Host, Node, Switch
 from wormcast.mininet import programs, wiring
-from wormcast.network.switching import BMV2_ROUNDS_PER_S, BMV2_WAITING_FRAMES
 from wormcast.p4rt.thrift import NotThere, set_queue
 from wormcast.wire import RECIRCULATE_PORT
+from wormcast.wormhole.switching import BMV2_ROUNDS_PER_S, BMV2_WAITING_FRAMES
 
 CPU_PORT = 510
 DROP_PORT = 511

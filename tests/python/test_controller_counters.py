@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import pytest
 from wormcast.counters.kernel import parse_interfaces, parse_queues, read_mtus
 from wormcast.counters.switch_page import parse_page
+from wormcast.mtu import NAMED_MAX, Links
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import Host, Link, PortRef, Switch, Topology
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.mtu_watch import NAMED_MAX, Links
 from wormcast.reconcile.port_sources import check_port_sources, read_interfaces
 from wormcast.store.database import Database, SwitchSpec
 

@@ -18,7 +18,7 @@ from controller_lab.serving import serving
 from controller_lab.small import add_fabric, with_rest
 from finsy.p4entity import decode_entity, encode_updates
 from wormcast.cli.main import main as wormcast
-from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS, Guard
+from wormcast.guard.state import RATE_MAX_BPS, RATE_MIN_BPS, Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, PortId, SwitchId
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.p4rt.convert import decode_into, encode_update

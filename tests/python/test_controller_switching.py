@@ -17,7 +17,6 @@ from controller_lab.small import add_fabric, with_rest
 from wormcast.cli.main import main as wormcast
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import FLUSH, INTERRUPT, PLAIN, SWITCHINGS, WORMHOLE, Switching
 from wormcast.p4rt.artifacts import ArtifactError, Artifacts, find_artifacts
 from wormcast.p4rt.convert import decode_into, encode_update
 from wormcast.p4rt.tables import Stage, SwitchTables
@@ -32,6 +31,7 @@ from wormcast.wire import (
     WORMHOLE_INTERRUPT_ROOT,
     WORMHOLE_PLAIN,
 )
+from wormcast.wormhole.switching import FLUSH, INTERRUPT, PLAIN, SWITCHINGS, WORMHOLE, Switching
 from wormcast_planner import SwitchState
 
 PACKET = {"mode": "packet", "scheme": None}

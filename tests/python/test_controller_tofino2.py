@@ -18,7 +18,6 @@ from test_controller_directory import announce
 from wormcast.agentrpc import agent_pb2
 from wormcast.cli.main import main as wormcast
 from wormcast.network.ids import PortId, SwitchId
-from wormcast.network.switching import FLUSH, INTERRUPT, PLAIN, WORMHOLE, Switching
 from wormcast.network.topology import Link
 from wormcast.p4rt.artifacts import INSTALLED, ArtifactError, Artifacts, find_artifacts
 from wormcast.p4rt.programs import PROGRAMS, TOFINO, TOFINO2, V1MODEL
@@ -34,6 +33,7 @@ from wormcast.wire import (
     TRAIN_CELLS,
     WORMHOLE_PLAIN,
 )
+from wormcast.wormhole.switching import FLUSH, INTERRUPT, PLAIN, WORMHOLE, Switching
 from wormcast_planner import TABLES_WITH_DEFAULT
 
 WAITS, YIELDS = Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)
@@ -297,7 +297,7 @@ def test_chips_come_into_wormhole_mode_and_agents_send_unicast_trains_alone(
 
 
 def test_the_command_line_says_which_trains() -> None:
-    from wormcast.cli import switching as command
+    from wormcast.wormhole import command
 
     value = {"settled": True, "train_frames": 8, "tree_train_frames": 1}
     assert command._sent(WAITS, value) == "worms of one frame and UNICAST trains of up to 8 frames"

@@ -15,14 +15,14 @@ from controller_lab.small import make_group
 from test_controller_directory import add_switches, announce
 from test_controller_switching import default_of
 from wormcast.agentrpc import agent_pb2
-from wormcast.network.switching import FLUSH, INTERRUPT, PLAIN, WORMHOLE, Switching
 from wormcast.p4rt.artifacts import find_artifacts
 from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.p4rt.tables import Refusal
 from wormcast.reconcile import route_steps
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.switching_settings import SwitchingSettings
 from wormcast.store.database import Database
+from wormcast.wormhole.settings import SwitchingSettings
+from wormcast.wormhole.switching import FLUSH, INTERRUPT, PLAIN, WORMHOLE, Switching
 from wormcast_planner import Place
 
 PACKET, WAITS, YIELDS = Switching(), Switching(WORMHOLE, PLAIN), Switching(WORMHOLE, FLUSH)

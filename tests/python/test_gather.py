@@ -15,10 +15,10 @@ from controller_lab.plans import decoded
 from controller_lab.small import all_take_part, with_rest
 from test_planner_binding import EVERYONE, NETWORK, group, plan
 from wormcast.cli import group as group_commands
+from wormcast.gather import AT_ONCE, GatherEpochs
 from wormcast.network.groups import COPIED, SCHEMES, Group, GroupError
 from wormcast.network.ids import Epoch, HostId
 from wormcast.reconcile.controller import Controller
-from wormcast.reconcile.gather_epochs import AT_ONCE, GatherEpochs
 from wormcast.store.database import GATHER_EPOCHS_END, Database, StoreError
 from wormcast_planner import ClassDNumbers, Planner
 

@@ -10,8 +10,8 @@ from controller_lab.agents import attached
 from controller_lab.running import rest, running
 from controller_lab.small import add_fabric
 from wormcast.agentrpc import agent_pb2
-from wormcast.cli.trace import draw_tree
-from wormcast.reconcile.trace_ways import Out, Wiring, join_hops, lost_text, tree_paths
+from wormcast.trace.command import draw_tree
+from wormcast.trace.ways import Out, Wiring, join_hops, lost_text, tree_paths
 from wormcast.wire import TRACE_QUEUE_MAX, TRACE_STAY_MAX, Kind
 
 # Host 0 at s0:0, host 1 at s0:1, host 2 at s1:0, host 5 at s2:0; s0:3 = s1:3, s1:4 = s2:4.

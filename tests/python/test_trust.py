@@ -18,7 +18,7 @@ from wormcast.discovery.lldp import (
 )
 from wormcast.discovery.port_rates import BURST, OVER_AFTER_S, RATE_PER_S, PortRates
 from wormcast.discovery.probe_registry import VALID_S, ProbeRefused, ProbeRegistry
-from wormcast.network.guard import Guard
+from wormcast.guard.state import Guard
 from wormcast.network.ids import CPU_PORT, HostId, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
 from wormcast.reconcile.episodes import KEYS_MAX, QUIET_S, Episodes

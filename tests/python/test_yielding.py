@@ -10,9 +10,9 @@ import pytest
 from controller_lab.running import running, take_for_up, until
 from wormcast import routing
 from wormcast.discovery.links import LinkMonitor
+from wormcast.mtu import LOOK_LATER_S
 from wormcast.network.ids import PortId
 from wormcast.offload.switch_plan import read_network
-from wormcast.reconcile.mtu_watch import LOOK_LATER_S
 from wormcast.reconcile.network_watch import PROBES_WAIT_S
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.reconciler import Reconciler

@@ -390,45 +390,6 @@ class RoutingState(Setting):
     left_behind_count: int
 
 
-class Rate(Answer):
-    """How fast a host may send."""
-
-    host: int
-    bps: int
-
-
-class PortLeads(Answer):
-    """What a port leads to, as the operator says."""
-
-    switch: int
-    port: int
-    leads_to: Annotated[Literal["link", "host"] | None, Field(description="null: what is found there")]
-
-
-class Guard(Answer):
-    """What is asked of the guard."""
-
-    on: bool
-    closed: list[int]
-    rates: list[Rate]
-    ports: Annotated[
-        list[PortLeads], Field(description="absent: the operator has said of no port what it leads to")
-    ] = []
-
-
-class Switching(Answer):
-    """How switches pass worms on."""
-
-    mode: Literal["packet", "wormhole"]
-    scheme: Literal["plain", "flush", "interrupt"] | None
-    train_frames: Annotated[int, Field(description="how long trains of agents may be; 1: none")]
-    tree_train_frames: Annotated[int, Field(description="the same of TREE worms")]
-    settled: Annotated[
-        bool, Field(description="all is as asked for: trains come after wormhole mode and go before it")
-    ]
-    warnings: Annotated[list[str], Field(description="what worms may run into")]
-
-
 class Late(Answer):
     """Worst delays of the last seconds."""
 

@@ -17,7 +17,6 @@ from wormcast import __version__
 from wormcast.api import failures, openapi, views
 from wormcast.api.body_limit import FILE_BYTES_MAX, BodyLimit
 from wormcast.api.counters import show_counters
-from wormcast.api.guard_routes import serve_guard
 from wormcast.api.host_header import HostCheck
 from wormcast.api.json_route import CONTENT_TYPE, JsonRoute, check_kind
 from wormcast.api.lag import serve_lag
@@ -44,8 +43,7 @@ from wormcast.api.plan_requests import (
     routes_in_force,
     verify_in_force,
 )
-from wormcast.api.switching_routes import serve_switching
-from wormcast.api.traces import serve_traces
+from wormcast.guard.routes import serve_guard
 from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
@@ -57,6 +55,8 @@ from wormcast.reconcile.events import WATCHERS_MAX, WatcherLimit
 from wormcast.reconcile.port_sources import read_interfaces
 from wormcast.reconcile.switch_address import refuse_paths
 from wormcast.store.database import SwitchSpec
+from wormcast.trace.routes import serve_traces
+from wormcast.wormhole.routes import serve_switching
 
 DESCRIPTION = """Topology, hosts and groups of one Wormcast fabric.
 

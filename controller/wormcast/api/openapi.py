@@ -12,8 +12,10 @@ from pydantic.json_schema import models_json_schema
 
 from wormcast.api import answers, lag_answers, plan_answers
 from wormcast.api.models import PlanBody, VerifyBody
-from wormcast.api.trace_answers import Trace
+from wormcast.guard.answers import Guard, PortLeads
 from wormcast.routing import schemas
+from wormcast.trace.answers import Trace
+from wormcast.wormhole.answers import Switching
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,11 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("get", "/v1/hosts/{host}"): (answers.HostWithRoutes,),
     ("delete", "/v1/hosts/{host}"): (),
     ("put", "/v1/hosts/{host}/rate"): (answers.Host,),
-    ("get", "/v1/guard"): (answers.Guard,),
-    ("put", "/v1/guard"): (answers.Guard,),
-    ("put", "/v1/switches/{switch}/ports/{port}"): (answers.PortLeads,),
-    ("get", "/v1/switching"): (answers.Switching,),
-    ("put", "/v1/switching"): (answers.Switching,),
+    ("get", "/v1/guard"): (Guard,),
+    ("put", "/v1/guard"): (Guard,),
+    ("put", "/v1/switches/{switch}/ports/{port}"): (PortLeads,),
+    ("get", "/v1/switching"): (Switching,),
+    ("put", "/v1/switching"): (Switching,),
     ("get", "/v1/groups"): (answers.Groups,),
     ("post", "/v1/groups"): (answers.Group, answers.Groups),
     ("delete", "/v1/groups"): (answers.Deleted,),

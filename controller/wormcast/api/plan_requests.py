@@ -12,12 +12,12 @@ from wormcast_planner import GROUP_NUMBERS_MAX, is_copied_by_switches
 from wormcast.network.groups import AUTO, TABLE, TREE_ROUTES, Group
 from wormcast.network.ids import HostId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 from wormcast.routing.fallback import runs_as
 from wormcast.routing.files import to_text
 from wormcast.routing.routes import add_uses
+from wormcast.wormhole.switching import Switching
 
 FALLBACK = (
     f"switches have room for {GROUP_NUMBERS_MAX} group numbers: messages of this group go by TREE routes"

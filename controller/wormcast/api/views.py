@@ -243,25 +243,6 @@ def _show_class_d(controller: Controller, group: Group) -> dict[str, Any]:
     return {"class_d_mode": numbers.mode, "class_d_number": number, "class_d_shared_with": shared}
 
 
-def show_guard(controller: Controller) -> dict[str, Any]:
-    """What is asked of the guard."""
-    return controller.guard.guard.to_json()
-
-
-def show_switching(controller: Controller) -> dict[str, Any]:
-    """How switches pass worms on, what agents send, and what worms may run into with the routes wanted."""
-    switching = controller.switching.switching
-    plans = controller.planning.state.agents.values()
-    unicast_alone = controller.artifacts.holds_unicast_alone
-    return {
-        **switching.to_json(),
-        "train_frames": max((plan.unicast_train_frames for plan in plans), default=1),
-        "tree_train_frames": max((plan.train_frames for plan in plans), default=1),
-        "settled": controller.switching.is_settled,
-        "warnings": switching.warnings(controller.routing.algorithm, unicast_alone),
-    }
-
-
 def show_routing(controller: Controller) -> dict[str, Any]:
     """Unicast routes: what is wanted, and what came of it."""
     state = controller.planning.state

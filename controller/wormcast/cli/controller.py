@@ -15,8 +15,8 @@ from wormcast.discovery.hosts import GONE_AFTER_MAX_S, GONE_AFTER_MIN_S, GONE_AF
 from wormcast.exits import Exit
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import SWITCHINGS, Switching
 from wormcast.p4rt.programs import PROGRAMS, V1MODEL
+from wormcast.wormhole.switching import SWITCHINGS, Switching
 
 AGENTS_DEFAULT = "unix:/run/wormcast/agents.sock"
 LISTEN_DEFAULT = "127.0.0.1:8080"

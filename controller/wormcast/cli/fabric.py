@@ -17,7 +17,7 @@ from wormcast.cli.fabric_completion import (
 )
 from wormcast.cli.fabric_parts import cut, fabric_choice, mend, start, stop
 from wormcast.cli.refusal import Commands, Refusal, explain_os
-from wormcast.network.switching import SWITCHINGS
+from wormcast.wormhole.switching import SWITCHINGS
 
 TOPOLOGIES = (
     "testbed, torus:K, irregular:S[:SEED], line:S, star:S, any other of `wormcast topo make`, or a file"

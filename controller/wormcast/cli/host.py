@@ -14,7 +14,7 @@ from wormcast.cli.completion import complete_hosts
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.counted import counted
-from wormcast.network.guard import RATE_MAX_BPS, RATE_MIN_BPS
+from wormcast.guard.state import RATE_MAX_BPS, RATE_MIN_BPS
 
 WIDTH = 80
 ANY_RATE = "any"

@@ -27,9 +27,9 @@ _COMMANDS = {
     "topo": _Command("wormcast.cli.topo", "topo", "Show the network, or make, convert and draw topologies."),
     "group": _Command("wormcast.cli.group", "group", "Create, list, change, plan and watch groups."),
     "host": _Command("wormcast.cli.host", "host", "List hosts, declare or limit one."),
-    "guard": _Command("wormcast.cli.guard", "guard", "Show or set what switches admit from hosts."),
+    "guard": _Command("wormcast.guard.command", "guard", "Show or set what switches admit from hosts."),
     "switching": _Command(
-        "wormcast.cli.switching", "switching", "Show or set packet or wormhole mode of the switches."
+        "wormcast.wormhole.command", "switching", "Show or set packet or wormhole mode of the switches."
     ),
     "routing": _Command("wormcast.cli.routing", "routing", "Show or set the routes of the fabric."),
     "route": _Command("wormcast.cli.route", "route", "Show source routes."),
@@ -40,7 +40,7 @@ _COMMANDS = {
     "worms": _Command(
         "wormcast.cli.worms", "worms", "Show worms that hold channels, and whether they are stuck."
     ),
-    "trace": _Command("wormcast.cli.trace", "trace", "Show the ways of worms, hop by hop."),
+    "trace": _Command("wormcast.trace.command", "trace", "Show the ways of worms, hop by hop."),
     "costs": _Command("wormcast.cli.costs", "costs", "Print the costs that scheme auto goes by."),
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),
     "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),

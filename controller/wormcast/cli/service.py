@@ -22,7 +22,6 @@ from wormcast.directory.server import DirectoryError
 from wormcast.discovery.hosts import GONE_AFTER_S
 from wormcast.network.ids import SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.artifacts import ArtifactError, find_artifacts
@@ -33,6 +32,7 @@ from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.port_sources import read_interfaces
 from wormcast.sockets import CannotListen, SocketAccess, check_address, listen_at
 from wormcast.store.database import Database, StoreError, SwitchSpec
+from wormcast.wormhole.switching import Switching
 
 LOG = logging.getLogger("wormcast")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from wormcast.directory.messages import NO_USES, NOTHING, REVISION_LIMITS, BadMessage, RouteUses
 from wormcast.discovery.hosts import NOBODY, Caller, HostRefused, HostRegistry
+from wormcast.guard.settings import GuardSettings
 from wormcast.network.ids import Epoch, GroupId, HostId
 from wormcast.reconcile.agent_plans import AgentPlans
 from wormcast.reconcile.agent_status import COUNTERS_MAX, AgentStatus
@@ -15,7 +16,6 @@ from wormcast.reconcile.chip_ports import check_agent
 from wormcast.reconcile.clock import LivedClock
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.group_registry import GroupRegistry
-from wormcast.reconcile.guard_settings import GuardSettings
 from wormcast.reconcile.network_watch import NetworkWatch
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.wanted import Wanted

@@ -15,10 +15,10 @@ from wormcast.directory.messages import TEXT_MAX
 from wormcast.directory.server import AgentDirectory
 from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, HostRegistry
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
+from wormcast.guard.settings import GuardSettings
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.p4rt.session import SwitchSession
@@ -33,7 +33,6 @@ from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.garbage import collect_at_quiet_times
 from wormcast.reconcile.group_registry import GroupRegistry
-from wormcast.reconcile.guard_settings import GuardSettings
 from wormcast.reconcile.lag_queries import LagQueries
 from wormcast.reconcile.network_watch import NetworkWatch
 from wormcast.reconcile.packet_in import PacketIns
@@ -45,12 +44,13 @@ from wormcast.reconcile.supervise import supervise
 from wormcast.reconcile.switch_check import check_grid, check_new_switch, check_switch
 from wormcast.reconcile.switch_events import SwitchEvents
 from wormcast.reconcile.switch_writer import SwitchWriter
-from wormcast.reconcile.switching_settings import SwitchingSettings
-from wormcast.reconcile.trace_registry import TraceRegistry
 from wormcast.reconcile.view import COSTS_DEFAULT, View
 from wormcast.reconcile.wanted import Wanted
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import Database, SwitchSpec
+from wormcast.trace.registry import TraceRegistry
+from wormcast.wormhole.settings import SwitchingSettings
+from wormcast.wormhole.switching import Switching
 
 EVENTS_AT_ONCE = 256
 """Events of one request before watchers get their turn: fewer than wait for one of them at most."""

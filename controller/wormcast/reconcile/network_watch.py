@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from wormcast.discovery.hosts import HostRecord
 from wormcast.discovery.links import echo_port
+from wormcast.mtu import LOOK_LATER_S, MtuWatch
 from wormcast.network.ids import CPU_PORT, SwitchId
 from wormcast.network.topology import Link, PortRef, Topology
 from wormcast.p4rt.port_states import AnnouncedPorts
@@ -19,7 +20,6 @@ from wormcast.reconcile.discovered import NOTHING as NOTHING_FOUND
 from wormcast.reconcile.discovered import Discovered, changes
 from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.lateness import Lateness
-from wormcast.reconcile.mtu_watch import LOOK_LATER_S, MtuWatch
 from wormcast.reconcile.pacing import Paced
 from wormcast.reconcile.packet_in import PacketIns
 from wormcast.reconcile.wanted import Wanted

@@ -14,7 +14,7 @@ from wormcast.discovery.links import LinkMonitor, echo_port
 from wormcast.discovery.lldp import Announcement, LldpError, Probe, decode
 from wormcast.discovery.port_rates import RATE_PER_S, PortRates
 from wormcast.discovery.probe_registry import ProbeRefused, ProbeRegistry
-from wormcast.network.guard import LEADS_TO_HOST, LEADS_TO_LINK, Guard
+from wormcast.guard.state import LEADS_TO_HOST, LEADS_TO_LINK, Guard
 from wormcast.network.ids import IPV4_ETHERTYPE
 from wormcast.network.topology import Link, PortRef
 from wormcast.reconcile.episodes import Episodes

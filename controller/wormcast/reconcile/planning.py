@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from wormcast_planner import AgentGroup, FabricState, Planner, RoutingError
 
+from wormcast.gather import GatherEpochs
 from wormcast.network.ids import GroupId, HostId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import WORMHOLE
 from wormcast.p4rt.artifacts import Artifacts
 from wormcast.reconcile.agent_plans import AgentPlans
 from wormcast.reconcile.events import EventLog
-from wormcast.reconcile.gather_epochs import GatherEpochs
 from wormcast.reconcile.view import View
 from wormcast.reconcile.wanted import Wanted
 from wormcast.store.database import Database, StoreError
 from wormcast.wire import TOFINO_MAX_ROUTE
+from wormcast.wormhole.switching import WORMHOLE
 
 LOG = logging.getLogger("wormcast.reconcile")
 

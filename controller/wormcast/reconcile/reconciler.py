@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from wormcast_planner import FabricState
 
-from wormcast.network.switching import Switching
 from wormcast.reconcile.agent_plans import AgentPlans
 from wormcast.reconcile.agent_writer import AgentWriter
 from wormcast.reconcile.events import EventLog
@@ -23,6 +22,7 @@ from wormcast.reconcile.switch_writer import HELD_UP_S, SwitchWriter
 from wormcast.reconcile.view import View
 from wormcast.reconcile.wanted import Wanted
 from wormcast.store.database import StoreError
+from wormcast.wormhole.switching import Switching
 
 LOG = logging.getLogger("wormcast.reconcile")
 

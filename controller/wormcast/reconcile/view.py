@@ -9,14 +9,14 @@ from typing import Final
 
 from wormcast_planner import ClassDNumbers, complete_costs
 
+from wormcast.guard.state import Guard
 from wormcast.network.groups import Group
-from wormcast.network.guard import Guard
 from wormcast.network.ids import GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
 from wormcast.network.topology import PortRef, Topology
 from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.bring_out import Part
+from wormcast.wormhole.switching import Switching
 
 COSTS_DEFAULT: Final = complete_costs('"agents"')
 """What groups of scheme auto go by unless the operator says otherwise: a costs file."""

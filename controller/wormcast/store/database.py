@@ -20,16 +20,16 @@ from typing import TypeVar
 from wormcast_planner import ClassDNumbers
 
 from wormcast.discovery.hosts import HostRecord
+from wormcast.guard.state import Guard
 from wormcast.network.groups import Group
-from wormcast.network.guard import Guard
 from wormcast.network.ids import Epoch, GroupId, HostId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, Link
 from wormcast.sockets import refusal_of
 from wormcast.store import rows
 from wormcast.store.mark import ACCEPT, StateMark, StoreError, Written, identity, is_same
 from wormcast.store.rows import GATHER_EPOCHS_END, SwitchSpec
+from wormcast.wormhole.switching import Switching
 
 __all__ = ["EPOCH_REPORTED_MAX", "GATHER_EPOCHS_END", "Database", "StoreError", "SwitchSpec", "first_epoch"]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX, ClassDNumbers
 
 from wormcast.discovery.hosts import HostRecord, check_name
+from wormcast.guard.state import Guard
 from wormcast.network.groups import Group, Parameters, parse_scheme
-from wormcast.network.guard import Guard
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
-from wormcast.network.switching import Switching
 from wormcast.network.topology import Grid, Link
+from wormcast.wormhole.switching import Switching
 
 SECRET_OF = "secret of host "
 """Before the name of a host, in the settings."""

@@ -12,7 +12,7 @@ from wormcast.network.body import Body
 from wormcast.network.ids import HostId
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
-from wormcast.reconcile.trace_registry import SECONDS_MAX
+from wormcast.trace.registry import SECONDS_MAX
 
 SECONDS_DEFAULT = 10.0
 BYTES_MAX = (1 << 63) - 1

@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI
 from pydantic import ConfigDict, Field
 
-from wormcast.api import views
 from wormcast.network.body import Body
-from wormcast.network.switching import PLAIN, WORMHOLE, Switching
 from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.reconciler import SETTLE_TIMEOUT_S
 from wormcast.reconcile.route_steps import LOOK_AGAIN_S
+from wormcast.wormhole.switching import PLAIN, WORMHOLE, Switching
 
 
 class SwitchingBody(Body):
@@ -43,7 +42,7 @@ class SwitchingBody(Body):
 def serve_switching(app: FastAPI, controller: Controller) -> None:
     @app.get("/v1/switching", tags=["plans"], summary="How switches pass worms on")
     async def get_switching() -> dict[str, Any]:
-        return views.show_switching(controller)
+        return _show(controller)
 
     @app.put("/v1/switching", tags=["plans"], summary="Set packet mode, or wormhole mode with a scheme")
     async def put_switching(body: SwitchingBody) -> dict[str, Any]:
@@ -62,4 +61,18 @@ def serve_switching(app: FastAPI, controller: Controller) -> None:
             await asyncio.sleep(LOOK_AGAIN_S)
         if is_settled:
             await controller.reconciler.settle()
-        return views.show_switching(controller)
+        return _show(controller)
+
+
+def _show(controller: Controller) -> dict[str, Any]:
+    """How switches pass worms on, what agents send, and what worms may run into with the routes wanted."""
+    switching = controller.switching.switching
+    plans = controller.planning.state.agents.values()
+    unicast_alone = controller.artifacts.holds_unicast_alone
+    return {
+        **switching.to_json(),
+        "train_frames": max((plan.unicast_train_frames for plan in plans), default=1),
+        "tree_train_frames": max((plan.train_frames for plan in plans), default=1),
+        "settled": controller.switching.is_settled,
+        "warnings": switching.warnings(controller.routing.algorithm, unicast_alone),
+    }

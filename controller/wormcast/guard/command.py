@@ -9,7 +9,7 @@ import click
 from wormcast.cli.completion import complete_groups
 from wormcast.cli.refusal import Commands, Refusal
 from wormcast.cli.rest import Client, api_options, print_json, segment
-from wormcast.network.guard import LEADS_TO
+from wormcast.guard.state import LEADS_TO
 
 
 @click.group(cls=Commands)

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from wormcast.api import views
 from wormcast.api.models import GROUPS_MAX
+from wormcast.guard.state import RATE_BOUND
 from wormcast.network.body import Body
-from wormcast.network.guard import RATE_BOUND
 from wormcast.reconcile.controller import Controller
 
 
@@ -55,14 +55,14 @@ class PortBody(Body):
 def serve_guard(app: FastAPI, controller: Controller) -> None:
     @app.get("/v1/guard", tags=["network"], summary="What the guard of the switches refuses")
     async def get_guard() -> dict[str, Any]:
-        return views.show_guard(controller)
+        return _show(controller)
 
     @app.put("/v1/guard", tags=["network"], summary="Turn the guard on or off, and close groups")
     async def put_guard(body: GuardBody) -> dict[str, Any]:
         """Kept across restarts."""
         controller.guard.set(body.on, body.closed)
-        await _apply_guard(controller)
-        return views.show_guard(controller)
+        await _tell(controller)
+        return _show(controller)
 
     @app.put("/v1/hosts/{host}/rate", tags=["network"], summary="Say how fast a host may send")
     async def put_rate(
@@ -90,3 +90,8 @@ async def _apply_guard(controller: Controller) -> None:
         "guard_changed", time.time(), on=guard.on, closed=sorted(guard.closed), limited=sorted(guard.rates)
     )
     await controller.reconciler.settle()
+
+
+def _show(controller: Controller) -> dict[str, Any]:
+    """What is asked of the guard."""
+    return controller.guard.guard.to_json()

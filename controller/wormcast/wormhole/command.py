@@ -8,7 +8,7 @@ import click
 
 from wormcast.cli.refusal import Commands
 from wormcast.cli.rest import Client, api_options, print_json
-from wormcast.network.switching import PACKET, SWITCHINGS, Switching
+from wormcast.wormhole.switching import PACKET, SWITCHINGS, Switching
 
 
 @click.group(cls=Commands)

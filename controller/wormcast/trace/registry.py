@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from wormcast.directory.messages import BadMessage, clip
 from wormcast.network.ids import HostId
 from wormcast.reconcile.errors import RequestError, unknown
-from wormcast.reconcile.trace_ways import Json, Out, Wiring, join_hops, lost_text, outs
+from wormcast.trace.ways import Json, Out, Wiring, join_hops, lost_text, outs
 from wormcast.wire import MAX_HOPS, Kind
 
 LOG = logging.getLogger("wormcast.reconcile")

@@ -6,12 +6,12 @@ only when all agents have stopped. Each is a plan of its own."""
 
 from __future__ import annotations
 
-from wormcast.network.switching import PACKET, PLAIN, WORMHOLE, Switching
 from wormcast.p4rt.artifacts import ArtifactError, Artifacts
 from wormcast.p4rt.convert import TABLE_WORMHOLE
 from wormcast.reconcile.chip_ports import check_one_pipe
 from wormcast.reconcile.errors import RequestError
 from wormcast.store.database import Database, SwitchSpec
+from wormcast.wormhole.switching import PACKET, PLAIN, WORMHOLE, Switching
 
 
 class SwitchingSettings:

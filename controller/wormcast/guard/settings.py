@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from wormcast.directory.messages import REVISION_RATE
 from wormcast.discovery.hosts import HostRecord, HostRegistry
-from wormcast.network.guard import RATE_BOUND, RATE_MAX_BPS, RATE_MIN_BPS, Guard
+from wormcast.guard.state import RATE_BOUND, RATE_MAX_BPS, RATE_MIN_BPS, Guard
 from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.reconcile.errors import RequestError
 from wormcast.reconcile.group_registry import GroupRegistry

@@ -1,0 +1,1 @@
+"""Traces of worms: who is asked, what came, REST and the command."""
