@@ -130,3 +130,46 @@ def test_places_that_the_architecture_names_are_there() -> None:
         place for place in places if not any(name.endswith((f"/{place}", f"/{place}/")) for name in known)
     ]
     assert not lost
+
+
+SPINE_LINES_MAX = 9000
+"""Of the files that a message passes from `send` to `recv`: an afternoon."""
+
+
+def spine(text: str) -> set[str]:
+    """The files that the steps of a byte's way name, from the step that reads the file to the last."""
+    way = text.split("## A byte's way")[1].split("\n## ")[0].split("### At the origin")[1]
+    return set(re.findall(r"`((?:[\w.-]+/)*[\w-]+\.(?:rs|py|p4))`", way))
+
+
+def lines_of_code(text: str) -> int:
+    """Without the tests at the end of a file."""
+    return len(
+        re.split(r"^#\[cfg\(test\)\]\nmod tests", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
+    )
+
+
+def test_a_message_can_be_followed_in_one_sitting() -> None:
+    """What is a feature, a repair or a figure lies beside the way, so that the way stays short."""
+    files = tracked(".rs", ".py", ".p4")
+    found = set()
+    for name in spine((ROOT / "ARCHITECTURE.md").read_text()):
+        places = [path for path in files if path.as_posix().endswith(f"/{name}")]
+        # The program for Tofino has namesakes.
+        places = [path for path in places if ROOT / "targets" not in path.parents]
+        assert len(places) == 1, f"{name} names {[str(path.relative_to(ROOT)) for path in places]}"
+        found.add(places[0])
+    assert len(found) > 30
+    sizes = {str(path.relative_to(ROOT)): lines_of_code(path.read_text()) for path in found}
+    assert sum(sizes.values()) <= SPINE_LINES_MAX, sorted(sizes.items(), key=lambda item: -item[1])[:10]
+
+
+def test_no_file_of_the_way_is_of_a_feature() -> None:
+    for name in spine((ROOT / "ARCHITECTURE.md").read_text()):
+        assert not re.search(r"(?:^|/)(?:gather|guard|mtu|trace|wormhole)(?:/|\.)", name), name
+
+
+def test_the_way_is_read_from_the_document() -> None:
+    text = "## A byte's way\n`a.rs`\n### At the origin\n1. `cli/b.py` and `c.p4`\n## Where\n`d.rs`"
+    assert spine(text) == {"cli/b.py", "c.p4"}
+    assert lines_of_code("one\n\n#[cfg(test)]\nmod tests {\n}\n") == 2

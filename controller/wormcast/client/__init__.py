@@ -31,23 +31,25 @@ from wormcast.client.errors import (
     HandleClosedError,
     RefusedError,
 )
+from wormcast.client.outcomes import (
+    Group,
+    MemberOutcome,
+    MemberState,
+    MessageState,
+    Progress,
+    StableMessage,
+)
 from wormcast.client.transfers import (
     AbortReason,
     Arrival,
-    Group,
     IncomingMessage,
-    MemberOutcome,
-    MemberState,
     MessageBegin,
     MessageData,
     MessageEnd,
     MessageLost,
-    MessageState,
-    Progress,
     Receiver,
     ReceiverEvent,
     Sender,
-    StableMessage,
     Status,
 )
 

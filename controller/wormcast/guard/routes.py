@@ -61,7 +61,7 @@ def serve_guard(app: FastAPI, controller: Controller) -> None:
     async def put_guard(body: GuardBody) -> dict[str, Any]:
         """Kept across restarts."""
         controller.guard.set(body.on, body.closed)
-        await _tell(controller)
+        await _apply_guard(controller)
         return _show(controller)
 
     @app.put("/v1/hosts/{host}/rate", tags=["network"], summary="Say how fast a host may send")

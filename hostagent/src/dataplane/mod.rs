@@ -12,13 +12,16 @@ mod discovery;
 mod link_state;
 mod outbound;
 mod serve;
+mod settings;
+mod sleep;
 mod transmit;
 
 pub use command::{Command, DataPlaneGone, DataPlaneHandle, NewPlan};
 pub use crew::Crew;
 pub use outbound::{OutboundReceiver, OutboundSender, outbound_queue};
+pub use settings::{DataPlaneError, DataPlaneSettings, Report};
 
-use crate::link::{BATCH_FRAMES_MAX, Interface, Ready, ReceiveError, SocketError, Waker};
+use crate::link::{BATCH_FRAMES_MAX, Ready, ReceiveError, Waker};
 use clock::Clock;
 use discovery::Discovery;
 use link_state::LinkState;
@@ -28,55 +31,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use transmit::{Blocked, TransmitBatch};
-use wormcast_agent_core::agent::{Agent, MemberReport, Settings};
+use wormcast_agent_core::agent::Agent;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::transit::{TransitLimits, is_in_transit};
-use wormcast_protocol::{BranchAnswer, Instant, Observation};
-use wormcast_wire::HostId;
+use wormcast_protocol::Instant;
 
 /// Batches received before sending has its turn.
 const RECEIVE_BATCHES_MAX: usize = 4;
 /// Commands taken in one turn.
 const COMMANDS_PER_TURN_MAX: usize = 128;
-/// Shortest sleep while frames cannot be sent, µs: the engine's send timers are due then,
-/// but there is nothing to do about it.
-const BLOCKED_SLEEP_US: u64 = 1_000;
 /// Reports to the controller that wait at most; more are dropped and counted. Outcomes of messages do not come from them:
 /// senders have these from the protocol.
 pub const REPORTS_MAX: usize = 256;
-
-/// What the controller is to be told.
-#[derive(Debug)]
-pub enum Report {
-    Member(MemberReport),
-    Probe(Observation),
-    Branch(BranchAnswer),
-}
-
-/// What the data plane is told at its start.
-#[derive(Clone, Debug)]
-pub struct DataPlaneSettings {
-    pub interface: Interface,
-    /// Unique name of this agent.
-    pub name: String,
-    pub agent: Settings,
-    /// Shortest time between two turns while frames come, µs.
-    pub coalesce_us: u64,
-    /// This host, if asked for.
-    pub host: Option<HostId>,
-}
-
-/// Why the data plane does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum DataPlaneError {
-    #[error("{0}")]
-    Socket(SocketError),
-    #[error("cannot make an event descriptor: {0}")]
-    Waker(io::Error),
-    /// The engine refuses its configuration.
-    #[error("the protocol engine refuses to start: {0}")]
-    Engine(String),
-}
 
 pub struct DataPlane {
     settings: DataPlaneSettings,
@@ -282,47 +248,5 @@ impl DataPlane {
                 link.suspect(now);
             }
         });
-    }
-
-    /// What to sleep for until there is something to do.
-    fn plan_sleep(&mut self, received: bool) -> Wait {
-        let now = self.clock.read();
-        let mut least_us = 0;
-        let mut until = self.discovery.poll_timeout();
-        let mut at = |time: Option<Instant>| {
-            if let Some(time) = time {
-                until = until.min(time);
-            }
-        };
-        at(self.link.poll_timeout());
-        at(self.agent.poll_timeout());
-        match self.transmit.blocked() {
-            Blocked::No => {}
-            Blocked::Until(time) => {
-                at(Some(time));
-                least_us = time.since_us(now).min(BLOCKED_SLEEP_US);
-            }
-            Blocked::Socket | Blocked::LinkDown => least_us = BLOCKED_SLEEP_US,
-        }
-        if !self.link.up {
-            least_us = BLOCKED_SLEEP_US;
-        }
-        // A socket whose interface is gone reports errors for ever.
-        let mut read = self.link.up || self.link.socket.is_some();
-        if received {
-            least_us = least_us.max(self.settings.coalesce_us);
-            read = false;
-            until = until.min(now.plus_us(self.settings.coalesce_us));
-        }
-        let sleep_us = if std::mem::take(&mut self.more_waits) {
-            0
-        } else {
-            until.since_us(now).max(least_us)
-        };
-        Wait {
-            sleep_us,
-            read,
-            write: self.transmit.blocked() == Blocked::Socket && self.link.up,
-        }
     }
 }

@@ -1,37 +1,34 @@
 //! What a sender knows of one child: which packets it has, which are on the way,
 //! which are taken for lost (RACK, RFC 8985), and when to probe it.
 
+mod lives;
 mod loss;
+mod queueing;
 mod routes;
 mod scoreboard;
 mod silence;
 
 use crate::config::Timing;
-use crate::failure::{Failure, Report};
+use crate::failure::Report;
 use crate::gather::belief::Gathered;
 use crate::plan::ChildRole;
-use crate::reject::Reject;
 use crate::time::Instant;
 use crate::window::congestion::Congestion;
 use crate::window::path::{Path, Queueing};
 use crate::window::store::Store;
-use crate::window::unproven::{self, Unproven};
+use crate::window::unproven::Unproven;
 use routes::MessageRoutes;
 pub(crate) use scoreboard::Acked;
 use scoreboard::Scoreboard;
 pub(crate) use silence::Patience;
 use wormcast_wire::FailReason;
-use wormcast_wire::ack::Echo;
-use wormcast_wire::{BufferClass, HostId, Seq};
+use wormcast_wire::{BufferClass, HostId};
 
 /// Pause after the first NACK; doubles up to [`NACK_PAUSE_US_MAX`] while no packet
 /// gets through.
 const NACK_PAUSE_US: u64 = 5_000;
 /// Time between two REPAIR requests for one child.
 pub(crate) const REPAIR_INTERVAL_US: u64 = 30_000;
-
-/// Time for which a child's queueing delay is news, µs.
-const QUEUED_US_FRESH: u64 = 200_000;
 
 /// Which memory of the stream an ACK is by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,79 +150,6 @@ impl Child {
         }
     }
 
-    /// By which memory of the stream the child answers, in an ACK that can be.
-    pub fn judge_receiver(
-        &mut self,
-        receiver: u32,
-        timing: &Timing,
-        now: Instant,
-    ) -> Result<Memory, Reject> {
-        let Some(known) = self.receiver else {
-            return Ok(Memory::First);
-        };
-        if known == receiver {
-            self.unproven = None;
-            return Ok(Memory::Known);
-        }
-        let (least_us, reject) = if Seq(receiver).is_after(Seq(known)) {
-            (unproven::forward_us(timing), Reject::ReceiverUnproven)
-        } else {
-            (unproven::back_us(timing), Reject::StaleIncarnation)
-        };
-        if Unproven::note(&mut self.unproven, receiver, least_us, now) {
-            Ok(Memory::Lost)
-        } else {
-            Err(reject)
-        }
-    }
-
-    /// The child lost its memory: forget what it had.
-    pub fn reset(&mut self, receiver: u32, cumulative: u64, stable: u64) {
-        self.receiver = Some(receiver);
-        self.unproven = None;
-        self.board.restart(cumulative);
-        self.forget_report(stable);
-        self.probe = None;
-        self.repair_at = None;
-        self.seen_packets = 0;
-        self.seen_duplicates = 0;
-        self.seen_congestion = 0;
-        self.gathered.distrust();
-    }
-
-    /// What it has said of `stable` and of failed members is no more than what all know: everything before `stable`.
-    /// Nothing more becomes stable until it has said both again.
-    pub fn forget_report(&mut self, stable: u64) {
-        self.stable = stable;
-        self.stable_current = false;
-        self.report = Report::new(stable);
-    }
-
-    /// The child says by the present epoch that it and all below it have confirmed everything before `stable`, except
-    /// by those who have failed. Whether that goes as far as what it said before.
-    pub fn take_report(&mut self, stable: u64, failed: impl Iterator<Item = Failure>) -> bool {
-        self.stable = self.stable.max(stable);
-        self.stable_current = true;
-        self.report.take(stable, failed)
-    }
-
-    /// Members at and below the child that will not have a message which begins before `stable`, or none at all, as
-    /// far as this host knows.
-    pub fn failures(&self) -> Vec<Failure> {
-        if !self.excluded {
-            return self.report.failed().to_vec();
-        }
-        let failure = |host, reason| Failure {
-            host,
-            reason,
-            at: self.stable,
-        };
-        let own = failure(self.host, self.reported.unwrap_or(FailReason::Silent));
-        let below = self.below.iter();
-        let below = below.map(|host| failure(*host, FailReason::Orphaned));
-        core::iter::once(own).chain(below).collect()
-    }
-
     /// The child has everything before.
     pub fn cumulative(&self) -> u64 {
         self.board.cumulative()
@@ -330,37 +254,6 @@ impl Child {
         if self.under_way() == 0 || self.probes == 0 {
             self.last_probe_basis = now;
         }
-    }
-
-    /// An ACK of a child that switches copy to. The delay that it tells is that of the copies, by
-    /// the origin's clock; the window from here is for what it gets from here.
-    pub fn measure_copied(&mut self, echo: Option<Echo>, acked: &Acked, now: Instant) {
-        if let Some(echo) = echo {
-            let queued_us = self.queueing.add(echo.forward_delay_us, now);
-            self.queued = Some((queued_us, now));
-        }
-        if let Some(send) = acked.latest.filter(|send| send.own) {
-            let rtt_us = now.since_us(send.sent).max(1);
-            let settled = self.congestion.settled_at() <= send.sent;
-            // Nobody measures the route there alone.
-            self.path
-                .add(rtt_us, Some((0, rtt_us as u32)), settled, now);
-        }
-    }
-
-    /// How many of the packets newly taken for lost count for the window, if it is so many in all.
-    pub fn lost_by_window(&mut self, lost: u32) -> u32 {
-        let own = self.board.take_own_lost();
-        if self.copied { own } else { lost }
-    }
-
-    /// Queueing delay from the origin, the most of the child and those below it, µs; 0 if nothing
-    /// has been heard of it of late.
-    pub fn queued_us(&self, now: Instant) -> u64 {
-        let fresh = self
-            .queued
-            .filter(|(_, at)| now.since_us(*at) < QUEUED_US_FRESH);
-        fresh.map_or(0, |(queued_us, _)| queued_us)
     }
 
     /// A packet that was passed over may have come.

@@ -13,7 +13,6 @@ impl Engine {
         all.map(|(host, turns)| (*host, turns.taken()))
     }
 
-    /// Counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
@@ -45,7 +44,6 @@ impl Engine {
             .map(|((_, origin), _)| *origin)
     }
 
-    /// Bytes in a buffer pool.
     pub fn pool_bytes(&self, class: BufferClass) -> usize {
         self.shared.pools.used(class)
     }

@@ -4,23 +4,24 @@
 //! A stream carries one message at a time, so senders of a group take turns, first come
 //! first served, a message each.
 
+mod closing;
+mod due;
 mod left_out;
+mod order;
 mod outcomes;
 mod turn;
 mod turns;
 
 pub(super) use left_out::LeftOuts;
 
-use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
+use crate::api::{ApiError, ErrorCode, MemberOutcome};
 use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
-use crate::clients::{
-    ConnectionId, Connections, Key, Outbound, gone, grant, refusal, reply, send, unknown_handle,
-};
+use crate::clients::{ConnectionId, Connections, Key, gone, grant, refusal, unknown_handle};
 use crate::plan::{LeftOut, PlannedGroup};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use turn::{Active, Turn};
+use turn::Turn;
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::GroupId;
 
@@ -112,28 +113,6 @@ impl Sending {
         } else {
             self.left_out.insert(group.id, Arc::clone(&group.left_out))
         };
-    }
-
-    /// Whether an order message may be put into the stream of a group: none waits.
-    pub(crate) fn takes_order(&self, group: GroupId) -> bool {
-        self.turns
-            .get(&group)
-            .is_none_or(|turn| turn.order.is_none())
-    }
-
-    /// Puts an order message before the next message of an application. Gives the number by which it is known.
-    pub(crate) fn put_order(&mut self, group: GroupId, bytes: Vec<u8>) -> u64 {
-        self.orders_put += 1;
-        let turn = self.turns.entry(group).or_default();
-        turn.put_order(self.orders_put, Bytes::from(bytes));
-        self.orders_put
-    }
-
-    /// Whether all members have read an order message of this stream, and so all that comes before it.
-    pub(crate) fn is_order_read(&mut self, engine: &Engine, group: GroupId, number: u64) -> bool {
-        let stable = engine.progress(group).unwrap_or_default().messages_stable;
-        let turn = self.turns.get_mut(&group);
-        turn.is_some_and(|turn| number <= turn.orders_read(stable))
     }
 
     pub(crate) fn contains(&self, key: Key) -> bool {
@@ -244,140 +223,6 @@ impl Sending {
         }
         Ok(())
     }
-
-    /// Closes a sender: at its owner's wish (`reason` none) or against it.
-    ///
-    /// What it has ended goes on its way; an unfinished message is cancelled.
-    pub(crate) fn close(
-        &mut self,
-        engine: &mut Engine,
-        connections: &mut Connections,
-        key: Key,
-        now: Instant,
-        reason: Option<String>,
-    ) {
-        let Some(sender) = self.senders.remove(&key) else {
-            return;
-        };
-        if let Some(turn) = self.turns.get_mut(&sender.group) {
-            turn.queue.retain(|&waiting| waiting != key);
-            // What becomes of its messages nobody asks any more: who waited is told that it was closed.
-            turn.owners.retain(|_, &mut owner| owner != key);
-            turn.began_without
-                .retain(|message, _| turn.owners.contains_key(message));
-            if turn.active.as_ref().is_some_and(|active| active.key == key) {
-                if turn
-                    .active
-                    .as_ref()
-                    .is_some_and(|active| active.message.is_some())
-                {
-                    // Refused only if the group is gone, and with it the message.
-                    let _ = engine.cancel(sender.group, now);
-                }
-                turn.active = None;
-            }
-        }
-        sender.dismiss(connections, key, reason);
-    }
-
-    /// Closes every sender of a connection.
-    pub(crate) fn disconnect(
-        &mut self,
-        engine: Option<&mut Engine>,
-        connections: &mut Connections,
-        connection: ConnectionId,
-        now: Instant,
-    ) {
-        let keys: Vec<Key> = self
-            .senders
-            .keys()
-            .copied()
-            .filter(|key| key.connection == connection)
-            .collect();
-        let Some(engine) = engine else { return };
-        for key in keys {
-            self.close(engine, connections, key, now, None);
-        }
-    }
-
-    /// The group is gone, and all its senders.
-    pub(crate) fn remove_group(
-        &mut self,
-        connections: &mut Connections,
-        group: GroupId,
-        reason: &str,
-    ) {
-        self.end_stream(connections, group, reason);
-        self.ordered.remove(&group);
-        self.left_out.remove(&group);
-    }
-
-    /// The group's stream has ended, and all its senders: what becomes of their messages nobody will know.
-    pub(crate) fn end_stream(
-        &mut self,
-        connections: &mut Connections,
-        group: GroupId,
-        reason: &str,
-    ) {
-        self.turns.remove(&group);
-        let keys: Vec<Key> = self
-            .senders
-            .iter()
-            .filter(|(_, sender)| sender.group == group)
-            .map(|(&key, _)| key)
-            .collect();
-        for key in keys {
-            if let Some(sender) = self.senders.remove(&key) {
-                sender.dismiss(connections, key, Some(reason.to_owned()));
-            }
-        }
-    }
-
-    /// Answers waits that are over and sends progress that is due. Returns when to call
-    /// again.
-    pub(crate) fn handle_timeout(
-        &mut self,
-        connections: &mut Connections,
-        now: Instant,
-        progress_of: impl Fn(GroupId) -> crate::api::StreamProgress,
-    ) -> Option<Instant> {
-        let mut next: Option<Instant> = None;
-        let mut sooner = |at: Instant| next = Some(next.map_or(at, |other| other.min(at)));
-        for (&key, sender) in &mut self.senders {
-            sender.waiting.retain(|wait| {
-                let over = wait.deadline.is_some_and(|deadline| deadline <= now);
-                if over {
-                    let text = format!("message {} is not stable yet", wait.message);
-                    reply(
-                        connections,
-                        key,
-                        wait.request,
-                        Err(ApiError::new(ErrorCode::Timeout, text)),
-                    );
-                }
-                !over
-            });
-            for deadline in sender.waiting.iter().filter_map(|wait| wait.deadline) {
-                sooner(deadline);
-            }
-            if let Some(progress) = &mut sender.progress {
-                if progress.due <= now {
-                    progress.due = now.plus_us(progress.interval_us);
-                    let notice = Notice::Progress {
-                        handle: key.number,
-                        progress: progress_of(sender.group),
-                    };
-                    send(connections, key.connection, Outbound::Notice(notice));
-                }
-                sooner(progress.due);
-            }
-        }
-        for turn in self.turns.values() {
-            let active = turn.active.as_ref();
-            active.and_then(Active::stall_deadline).map(&mut sooner);
-        }
-        next
-    }
 }
 
 impl Sender {
@@ -392,30 +237,6 @@ impl Sender {
             }
         }
         None
-    }
-
-    /// Tells everyone who waits for this sender that it is gone.
-    fn dismiss(self, connections: &mut Connections, key: Key, reason: Option<String>) {
-        let text = reason.as_deref().unwrap_or("the sender was closed");
-        let error = || Err(ApiError::new(ErrorCode::Closed, text));
-        for wait in &self.waiting {
-            reply(connections, key, wait.request, error());
-        }
-        for item in &self.pending {
-            if let Item::End { request } = item {
-                reply(connections, key, *request, error());
-            }
-        }
-        if let Some(connection) = connections.open.get_mut(&key.connection) {
-            connection.handles -= 1;
-            if let Some(reason) = reason {
-                let notice = Notice::HandleClosed {
-                    handle: key.number,
-                    reason,
-                };
-                send(connections, key.connection, Outbound::Notice(notice));
-            }
-        }
     }
 
     /// Whoever asks for one of these afterwards gets an error, and who waits for one has its answer.

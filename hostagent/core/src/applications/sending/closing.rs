@@ -1,0 +1,123 @@
+//! Senders that are closed: by their owner, with its connection, or with their group.
+
+use super::{Item, Sender, Sending};
+use crate::api::{ApiError, ErrorCode, Notice};
+use crate::clients::{ConnectionId, Connections, Key, Outbound, reply, send};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::GroupId;
+
+impl Sending {
+    /// Closes a sender: at its owner's wish (`reason` none) or against it.
+    ///
+    /// What it has ended goes on its way; an unfinished message is cancelled.
+    pub(crate) fn close(
+        &mut self,
+        engine: &mut Engine,
+        connections: &mut Connections,
+        key: Key,
+        now: Instant,
+        reason: Option<String>,
+    ) {
+        let Some(sender) = self.senders.remove(&key) else {
+            return;
+        };
+        if let Some(turn) = self.turns.get_mut(&sender.group) {
+            turn.queue.retain(|&waiting| waiting != key);
+            // What becomes of its messages nobody asks any more: who waited is told that it was closed.
+            turn.owners.retain(|_, &mut owner| owner != key);
+            turn.began_without
+                .retain(|message, _| turn.owners.contains_key(message));
+            if turn.active.as_ref().is_some_and(|active| active.key == key) {
+                if turn
+                    .active
+                    .as_ref()
+                    .is_some_and(|active| active.message.is_some())
+                {
+                    // Refused only if the group is gone, and with it the message.
+                    let _ = engine.cancel(sender.group, now);
+                }
+                turn.active = None;
+            }
+        }
+        sender.dismiss(connections, key, reason);
+    }
+
+    /// Closes every sender of a connection.
+    pub(crate) fn disconnect(
+        &mut self,
+        engine: Option<&mut Engine>,
+        connections: &mut Connections,
+        connection: ConnectionId,
+        now: Instant,
+    ) {
+        let keys: Vec<Key> = self
+            .senders
+            .keys()
+            .copied()
+            .filter(|key| key.connection == connection)
+            .collect();
+        let Some(engine) = engine else { return };
+        for key in keys {
+            self.close(engine, connections, key, now, None);
+        }
+    }
+
+    /// The group is gone, and all its senders.
+    pub(crate) fn remove_group(
+        &mut self,
+        connections: &mut Connections,
+        group: GroupId,
+        reason: &str,
+    ) {
+        self.end_stream(connections, group, reason);
+        self.ordered.remove(&group);
+        self.left_out.remove(&group);
+    }
+
+    /// The group's stream has ended, and all its senders: what becomes of their messages nobody will know.
+    pub(crate) fn end_stream(
+        &mut self,
+        connections: &mut Connections,
+        group: GroupId,
+        reason: &str,
+    ) {
+        self.turns.remove(&group);
+        let keys: Vec<Key> = self
+            .senders
+            .iter()
+            .filter(|(_, sender)| sender.group == group)
+            .map(|(&key, _)| key)
+            .collect();
+        for key in keys {
+            if let Some(sender) = self.senders.remove(&key) {
+                sender.dismiss(connections, key, Some(reason.to_owned()));
+            }
+        }
+    }
+}
+
+impl Sender {
+    /// Tells everyone who waits for this sender that it is gone.
+    fn dismiss(self, connections: &mut Connections, key: Key, reason: Option<String>) {
+        let text = reason.as_deref().unwrap_or("the sender was closed");
+        let error = || Err(ApiError::new(ErrorCode::Closed, text));
+        for wait in &self.waiting {
+            reply(connections, key, wait.request, error());
+        }
+        for item in &self.pending {
+            if let Item::End { request } = item {
+                reply(connections, key, *request, error());
+            }
+        }
+        if let Some(connection) = connections.open.get_mut(&key.connection) {
+            connection.handles -= 1;
+            if let Some(reason) = reason {
+                let notice = Notice::HandleClosed {
+                    handle: key.number,
+                    reason,
+                };
+                send(connections, key.connection, Outbound::Notice(notice));
+            }
+        }
+    }
+}

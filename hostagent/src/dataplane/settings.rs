@@ -1,0 +1,40 @@
+//! What the data plane is told at its start, and what it tells the controller.
+
+use crate::link::{Interface, SocketError};
+use std::io;
+use wormcast_agent_core::agent::{MemberReport, Settings};
+use wormcast_protocol::{BranchAnswer, Observation};
+use wormcast_wire::HostId;
+
+/// What the controller is to be told.
+#[derive(Debug)]
+pub enum Report {
+    Member(MemberReport),
+    Probe(Observation),
+    Branch(BranchAnswer),
+}
+
+/// What the data plane is told at its start.
+#[derive(Clone, Debug)]
+pub struct DataPlaneSettings {
+    pub interface: Interface,
+    /// Unique name of this agent.
+    pub name: String,
+    pub agent: Settings,
+    /// Shortest time between two turns while frames come, µs.
+    pub coalesce_us: u64,
+    /// This host, if asked for.
+    pub host: Option<HostId>,
+}
+
+/// Why the data plane does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum DataPlaneError {
+    #[error("{0}")]
+    Socket(SocketError),
+    #[error("cannot make an event descriptor: {0}")]
+    Waker(io::Error),
+    /// The engine refuses its configuration.
+    #[error("the protocol engine refuses to start: {0}")]
+    Engine(String),
+}
