@@ -24,7 +24,7 @@ NAMED_MAX = 8
 LOOK_LATER_S = 1.0
 """After links have gone: then none becomes narrower, and hosts that were cut off wait for their new routes."""
 LOOK_INTERVAL_S = 1.0
-"""Between looks at interfaces of switches that do not tell of their MTUs."""
+"""Between looks at interfaces of switches that do not report their MTUs."""
 
 
 class MtuWatch:
@@ -33,10 +33,10 @@ class MtuWatch:
     def __init__(self, events: EventLog) -> None:
         self._events = events
         self._ports: dict[SwitchId, dict[PortId, int]] = {}
-        """As each switch tells them, or as the kernel had them later."""
+        """As each switch reports them, or as the kernel had them later."""
         self._reporting: set[SwitchId] = set()
         self._silent_interfaces = True
-        """Some switch has interfaces here and does not tell of them."""
+        """Some switch has interfaces here and does not report them."""
         self._look_at = 0.0
         self.problems: list[str] = []
         """Where links do not carry what hosts send, a sentence each."""
@@ -54,7 +54,7 @@ class MtuWatch:
         return before != states.mtus
 
     def is_due(self, now: float) -> bool:
-        """Whether what nobody tells of has to be looked at."""
+        """Whether what nobody reports has to be looked at."""
         if now < self._look_at or not self._silent_interfaces:
             return False
         self._look_at = now + LOOK_INTERVAL_S
@@ -87,7 +87,7 @@ class MtuWatch:
 
 @dataclass(frozen=True)
 class Links:
-    """A network, and MTUs as far as known, in bytes; of what is not in them nothing is said."""
+    """A network, and MTUs as far as known, in bytes; what is not in them is not known."""
 
     topology: Topology
     ports: Mapping[PortRef, int]

@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
-/// Everything an agent is told.
+/// All settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
     pub dataplane: DataPlaneSettings,

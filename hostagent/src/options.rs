@@ -14,13 +14,13 @@ use wormcast_agent_core::agent::Settings;
 use wormcast_agent_core::clients::Patience;
 use wormcast_wire::HostId;
 
-/// Where the local API is if nothing else is said.
+/// Where the local API is by default.
 pub const SOCKET_DEFAULT: &str = "/run/wormcast/agent.sock";
-/// Where a controller on the same machine takes agents if nothing else is said.
+/// Where a controller on the same machine takes agents by default.
 pub const CONTROLLER_DEFAULT: &str = "unix:/run/wormcast/agents.sock";
 /// Environment variable that says otherwise, for agents and clients.
 pub const SOCKET_VARIABLE: &str = "WORMCAST_SOCKET";
-/// Most threads that move frames, unless told.
+/// Most threads that move frames by default.
 const WORKERS_DEFAULT_MAX: usize = 8;
 /// Bytes of an agent's name at most.
 const NAME_BYTES_MAX: usize = 200;

@@ -49,7 +49,7 @@ def _serve(listener: socket.socket, fabric: Fabric) -> None:
 
 
 def carry_out(fabric: Fabric, request: dict[str, Any]) -> dict[str, Any]:
-    """Do what is asked for, and tell whoever looks at the fabric; the answer names what it was done to, or
+    """Do what is asked for, and notify whoever looks at the fabric; the answer names what it was done to, or
     says why not."""
     from wormcast.mininet.fabric import FabricError
 

@@ -381,7 +381,7 @@ class Fabric:
         """Wait until the controller has found every switch, link and host; return the topology.
 
         A host counts once its agent takes part: one that its neighbours reported silent still
-        has its place in the topology and is in no plan. `watch` is told what is missing.
+        has its place in the topology and is in no plan. `watch` is called with what is missing.
         """
         want = self.options.topology
         hosts = {h["id"] for h in want["hosts"]} - self.options.plain_hosts

@@ -10,7 +10,7 @@ from typing import Any
 from wormcast import routing
 
 NAMES_SHOWN_MAX = 8
-"""Names of a file that are told beside those that the fabric gives."""
+"""Names of a file that are shown beside those that the fabric gives."""
 
 
 def load_topology(name: str, seed: int = 1, warn: Callable[[str], None] | None = None) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def load_topology(name: str, seed: int = 1, warn: Callable[[str], None] | None =
 
     Names are those of `wormcast topo make`: `testbed` (4 switches in a ring, 8 hosts: WORM §8),
     `torus:4`, `irregular:8:SEED` (switches of 8 ports, 4 hosts each: ITB; without a seed, `seed`), `line:4`, …
-    Where a file of other tools has no hosts, every switch gets one. `warn` is told that, what of the file was left
+    Where a file of other tools has no hosts, every switch gets one. `warn` is called with that, what of the file was left
     out, and that nodes have other names than in it. Raises ValueError with the valid choices.
     """
     if Path(name).is_dir():

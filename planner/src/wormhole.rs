@@ -49,7 +49,7 @@ pub enum Switching {
 pub enum WormholeScheme {
     /// It waits. Where all routes are along the tree, that is the first scheme.
     Plain,
-    /// Unicast gives way to a multicast that waits elsewhere: the third scheme.
+    /// Unicast yields to a multicast that waits elsewhere: scheme C.
     Flush,
     /// A multicast that is blocked gives all its outputs up: the second scheme. All multicasts go by the root.
     Interrupt,

@@ -19,7 +19,7 @@ use wormcast_wire::{GroupId, SwitchId};
 
 proptest! {
     /// Groups come, go and change, links fail and come back, hosts too: every plan is whole, and what is
-    /// told to be touched is all that differs. A group whose members and entries stay keeps its epoch; none
+    /// marked as touched is all that differs. A group whose members and entries stay keeps its epoch; none
     /// has one twice. Slots stay.
     #[test]
     fn every_ack_reaches_its_origin(seed: u64) {

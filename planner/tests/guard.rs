@@ -465,7 +465,7 @@ fn of_groups(state: &FabricState) -> BTreeSet<(SwitchId, String)> {
 }
 
 proptest! {
-    /// What is told to be touched is all that differs, with the guard too; and of groups it is what a new planner
+    /// What is marked as touched is all that differs, with the guard too; and of groups it is what a new planner
     /// has.
     #[test]
     fn plans_name_where_guards_differ(seed: u64) {

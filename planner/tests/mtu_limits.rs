@@ -220,7 +220,7 @@ fn a_group_that_does_not_cross_the_narrow_link_has_long_frames() {
     assert_eq!(planned_mtu(&own_host, CIRCUIT, &[1]), Some(1400));
 }
 
-/// Switches copy numbers of scheme `table` with guard C along trees that agents are not told.
+/// Switches copy numbers of scheme `table` with guard C along trees that are not sent to agents.
 #[test]
 fn a_tree_that_only_switches_know_counts_too() {
     let topology = ring();

@@ -265,13 +265,13 @@ fn another_mode_touches_switches_and_no_agent() {
         assert!(places.contains(&Place::Default(TABLE.into())));
     }
     assert_eq!(touched.len(), after.switches.len());
-    // Said again, it changes nothing.
+    // Set again, it changes nothing.
     planner.set_switching(FLUSH, false);
     let again = plan(&mut planner).touched.expect("it is known");
     assert!(again.values().all(Vec::is_empty));
 }
 
-/// Trains are told to agents alone, and are in their messages.
+/// Trains are set at agents alone, and are in their messages.
 #[test]
 fn trains_touch_agents_and_no_switch() {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
@@ -287,8 +287,8 @@ fn trains_touch_agents_and_no_switch() {
         assert!(plan.root_route.is_some());
         assert_eq!(whole(plan, 1).train_frames, u32::from(TRAIN_FRAMES));
         assert_eq!(whole(old, 1).train_frames, 0);
-        let to_trains = change(plan, old).expect("it can be told");
-        let back = change(old, plan).expect("it can be told");
+        let to_trains = change(plan, old).expect("the change can be encoded");
+        let back = change(old, plan).expect("the change can be encoded");
         let only = |train_frames| proto::PlanChange {
             base: 1,
             epoch: 2,
@@ -336,7 +336,7 @@ fn unicast_alone_may_be_trains() {
         assert_eq!(whole(plan, 1), with_trains, "and none of any kind");
         let unicast = |to, from| {
             change(to, from)
-                .expect("it can be told")
+                .expect("the change can be encoded")
                 .unicast_train_frames
         };
         assert_eq!(unicast(plan, old), frames);
@@ -357,7 +357,7 @@ fn unicast_alone_may_be_trains() {
     assert_eq!((sent.train_frames, sent.unicast_train_frames), (frames, 0));
 }
 
-/// How long TREE routes may be is told to agents alone, and is in their messages.
+/// How long TREE routes may be is set at agents alone, and is in their messages.
 #[test]
 fn the_limit_of_tree_routes_touches_agents_and_no_switch() {
     let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
@@ -371,7 +371,11 @@ fn the_limit_of_tree_routes_touches_agents_and_no_switch() {
         assert_ne!(plan, old);
         let most = [plan, old].map(|plan| whole(plan, 1).tree_route_max);
         assert_eq!(most, [127, 0], "none: as many as any route may have");
-        let most = |to, from| change(to, from).expect("it can be told").tree_route_max;
+        let most = |to, from| {
+            change(to, from)
+                .expect("the change can be encoded")
+                .tree_route_max
+        };
         assert_eq!((most(plan, old), most(old, plan)), (127, 0));
     }
     let digests = [&before, &after].map(|state| digest_agents(&state.agents));

@@ -1,4 +1,4 @@
-//! What an engine is told once, at its start, and every limit it keeps.
+//! Settings of an engine, fixed at its start, and every limit it keeps.
 
 use thiserror::Error;
 use wormcast_wire::{HostId, MTU_MAX, MTU_MIN, Seq};
@@ -8,7 +8,7 @@ use wormcast_wire::{HostId, MTU_MAX, MTU_MIN, Seq};
 /// offset of DATA packets needs it to stay below 2^16.
 pub const WINDOW_PACKETS_MAX: u32 = 32_768;
 
-/// What an engine is told at its start.
+/// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     pub host: HostId,

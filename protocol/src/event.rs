@@ -24,7 +24,7 @@ pub enum Event {
     /// Member, of a group with [`crate::GroupPlan::reports_begin`]: another message has begun to arrive.
     /// Sent once until [`crate::Engine::message_starts`] is called, and where messages were passed over here.
     Begun { group: GroupId, origin: HostId },
-    /// Ordered group: the sequencer is told that a member does not know the place of a message, or a member that
+    /// Ordered group, for the sequencer: a member does not know the place of a message, or a member that
     /// it is next.
     OrderWanted {
         group: GroupId,
@@ -98,7 +98,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it is said again, or can be learnt otherwise, so that the shell may miss it.
+    /// Whether it is repeated, or can be learnt otherwise, so that the shell may miss it.
     pub(crate) fn only_informs(&self) -> bool {
         match self {
             Event::OrderWanted { .. }

@@ -51,7 +51,7 @@ impl Failure {
     }
 }
 
-/// What a child has said: how far it and all below it have confirmed, and to whom that does not apply. It stays
+/// What a child has acknowledged: how far it and all below it have confirmed, and to whom that does not apply. It stays
 /// true, so of two reports the one that goes further counts, and no part of another.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
@@ -60,7 +60,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Nothing is said beyond what all know to be stable.
+    /// Nothing is acknowledged beyond what all know to be stable.
     pub fn new(stable: u64) -> Report {
         Report {
             stable,

@@ -59,12 +59,12 @@ rejects! {
     NotParent = "not_parent",
     /// A PDU of an earlier life of the origin or of the child.
     StaleIncarnation = "stale_incarnation",
-    /// Another life of a stream, said for the first time; believed when said again.
+    /// Another life of a stream, announced for the first time; accepted when it is repeated.
     StreamUnproven = "stream_unproven",
-    /// Another memory of a child, said for the first time; believed when said again.
+    /// Another memory of a child, announced for the first time; accepted when it is repeated.
     ReceiverUnproven = "receiver_unproven",
-    /// That the group has gone on without this host, or that it starts too late, said for
-    /// the first time; believed when said again.
+    /// That the group has gone on without this host, or that it starts too late, announced for
+    /// the first time; accepted when it is repeated.
     StableUnproven = "stable_unproven",
     /// An answer about a stream this host does not have.
     UnknownStream = "unknown_stream",

@@ -56,7 +56,7 @@ fn engine(host: HostId, hops: usize) -> Engine {
     engine
 }
 
-/// Frames go between all engines at this time, but to `cut`; members read. What the origin is told.
+/// Frames go between all engines at this time, but to `cut`; members read. The events at the origin.
 fn step(engines: &mut [Engine; 3], now: Instant, cut: Option<HostId>) -> Vec<Event> {
     for from in 0..3 {
         engines[from].handle_timeout(now);

@@ -23,7 +23,7 @@ fn counted(fabric: &mut Fabric, name: &str) -> u64 {
     entry.expect("a counter").1
 }
 
-/// What the origin is told while members read.
+/// The events at the origin while members read.
 fn events(fabric: &mut Fabric, steps: usize) -> Vec<Event> {
     let mut events = Vec::new();
     for _ in 0..steps {
@@ -142,7 +142,7 @@ fn what_does_not_come_back_is_given_up() {
     // The last host does not hear of the origin for so long.
     let silent = vec![(ORIGIN, FailReason::Silent)];
     assert_eq!(stable(&mut fabric, 70_000), [silent]);
-    // Heard again, it is served again; the next message may still be told to have failed.
+    // Heard again, it is served again; the next message may still be reported as failed.
     fabric.spoil = intact;
     for message in [b"two", b"3rd"] {
         stable(&mut fabric, 1_000);

@@ -29,7 +29,7 @@ use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 /// Highest port number: v1model has nine bits for it.
 const PORT_MAX: u16 = 511;
 
-/// Where the P4Runtime server listens unless it is said.
+/// Where the P4Runtime server listens by default.
 const DEFAULT_ADDRESS: &str = "0.0.0.0:9559";
 
 /// Version of the BMv2 JSON format this reads.

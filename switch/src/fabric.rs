@@ -257,7 +257,7 @@ impl FabricFile {
         })
     }
 
-    /// What the data plane is told: switches in order, and links between them. `common`
+    /// Settings of the data plane: switches in order, and links between them. `common`
     /// has what the file does not say, and is the same for all switches.
     pub fn settings(&self, common: &SwitchSettings) -> (Vec<SwitchSettings>, Vec<LinkSettings>) {
         let own = |switch: &FabricSwitch| SwitchSettings {

@@ -12,7 +12,7 @@ use wormcast_switch_bmv2::thrift::{Identity, ThriftServer};
 use wormcast_switch_dataplane::log::Level;
 use wormcast_switch_pipeline::PipelineConfig;
 
-/// Port of BMv2's Thrift server unless it is told another.
+/// Port of BMv2's Thrift server by default.
 const PORT: u16 = 9090;
 
 /// Starts the servers, on tasks of the present runtime. Where no port was asked for there is none,

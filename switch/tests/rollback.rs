@@ -362,7 +362,7 @@ fn an_entry_is_told_once_each_timeout_without_packets() {
     };
     assert_eq!(idle, Ok(age));
     assert_eq!(expired(&mut pipeline, 30 * MS, 99), [2]);
-    // One that is gone, or no longer ages, is not told.
+    // One that is gone, or no longer ages, is not reported.
     operate(&mut pipeline, 2, 1, 0).expect("an entry");
     let key = [FieldMatch::Exact(2.into())];
     pipeline
@@ -408,7 +408,7 @@ fn an_entry_is_idle_until_a_packet_or_a_timeout_comes() {
     aged(&mut pipeline, &[4], 0);
     pipeline.advance(10 * MS - 1);
     assert!(idle_now(&pipeline, 99).is_empty());
-    // Whether it was told to P4Runtime does not matter.
+    // Whether it was reported to P4Runtime does not matter.
     assert_eq!(expired(&mut pipeline, 10 * MS, 99), [1, 2, 3]);
     assert_eq!(idle_now(&pipeline, 99), [0, 1, 2]);
     assert_eq!(idle_now(&pipeline, 1), [0, 1, 2]);

@@ -426,7 +426,7 @@ class HostRegistry:
 
 
 def iso_time(utc: float | None) -> str | None:
-    """Seconds since 1970 as REST tells them, such as 2026-01-31T14:03:12Z."""
+    """Seconds since 1970 as REST gives them, such as 2026-01-31T14:03:12Z."""
     return None if utc is None else f"{datetime.fromtimestamp(utc, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

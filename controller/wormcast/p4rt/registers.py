@@ -23,7 +23,7 @@ Cells = dict[int, int]
 CELLS_MAX = 65536
 """Of one register; an answer with more is not believed."""
 BEYOND = (1 << 63) - 1
-"""What BMv2 tells of a larger number."""
+"""What BMv2 answers for a larger number."""
 
 
 class RegisterError(Exception):

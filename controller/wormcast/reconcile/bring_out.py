@@ -59,7 +59,7 @@ class Part:
 
 
 class BringOut:
-    """Takes all switches through the stages, and tells the agents in between.
+    """Takes all switches through the stages, and sends plans to the agents in between.
 
     A switch may copy worms to those of its own part alone. So a part takes the next
     stage when all of its switches have finished the one before, however long that

@@ -46,7 +46,7 @@ class EventLog:
         """Watchers that fell behind."""
 
     def add(self, kind: str, time_s: float, **data: Any) -> None:
-        """Records an event and tells the watchers."""
+        """Records an event and notifies the watchers."""
         self._number += 1
         event = Event(self._number, time_s, kind, data)
         self._history.append(event)

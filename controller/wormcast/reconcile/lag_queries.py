@@ -32,7 +32,7 @@ BY_ITSELF: Final = "itself"
 
 
 class Directory(Protocol):
-    """Who tells agents."""
+    """What sends messages to agents."""
 
     def ask_lag(self, host: HostId, request: Json) -> bool:
         """Asks the agent of a host, by the fields of `AskLag`; false if it is not attached."""

@@ -127,7 +127,7 @@ class NetworkWatch:
         self.notice()
 
     def notice(self) -> None:
-        """Looks for changes of the network: tells watchers, wants a plan."""
+        """Looks for changes of the network: notifies watchers, wants a plan."""
         self._notices.call()
 
     def _look_around(self) -> None:

@@ -15,7 +15,7 @@ INTERVAL_S = 1.0
 
 
 async def watch_state(problem: Callable[[], str | None], events: EventLog) -> None:
-    """For ever: tells once what is wrong with it."""
+    """For ever: logs once what is wrong with it."""
     reported = None
     while True:
         if (found := problem()) is not None and found != reported:

@@ -29,7 +29,7 @@ PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 
 class Directory(Protocol):
-    """Who tells agents."""
+    """What sends messages to agents."""
 
     def trace(self, host: HostId, request: Json) -> bool:
         """Asks the agent of a host for probes; false if it is not attached."""

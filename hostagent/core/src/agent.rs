@@ -28,7 +28,7 @@ use wormcast_wire::wormhole::signal::is_signal;
 use wormcast_wire::wormhole::train::is_train;
 use wormcast_wire::{GroupId, HostId};
 
-/// What an agent is told at its start.
+/// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Bytes after the Ethernet header, at most the interface's.
@@ -309,12 +309,12 @@ impl Agent {
         self.applications.poll_outbound()
     }
 
-    /// What the controller is to be told next.
+    /// The next report to the controller.
     pub fn poll_report(&mut self) -> Option<MemberReport> {
         self.reports.pop_front()
     }
 
-    /// What the operator is to be told next.
+    /// The next line for the operator.
     pub fn poll_log_event(&mut self) -> Option<LogEvent> {
         self.log_events.pop_front()
     }

@@ -55,7 +55,7 @@ pub struct TransitCounters {
 
 /// Whether a frame is a worm of one frame in transit: UNICAST, with route left, and sound.
 pub fn is_in_transit(frame: &[u8]) -> bool {
-    // Most frames are not: they are told by two bytes.
+    // Most frames are not: two bytes show it.
     let Some(head) = frame.get(ETHERNET_LENGTH - 2..ETHERNET_LENGTH + worm::HEADER_LENGTH) else {
         return false;
     };

@@ -37,13 +37,13 @@ pub enum Command {
     ApplyPlan {
         /// It, or the way to it.
         plan: NewPlan,
-        /// Told when it is in force, with the groups that were left out.
+        /// Answered when it is in force, with the groups that were left out.
         done: oneshot::Sender<Result<Vec<RefusedGroup>, String>>,
     },
     /// Probes are to be sent; the answer is for the controller.
     Trace {
         request: TraceRequest,
-        /// Told these ways, or why there are none.
+        /// Answered with these ways, or why there are none.
         done: oneshot::Sender<Result<Vec<Way>, String>>,
     },
     /// Who lags? The answer is for the controller.
@@ -51,7 +51,7 @@ pub enum Command {
         origin: HostId,
         /// Which switches are asked too, if any.
         question: BranchQuestion,
-        /// Told what this host knows, and why switches are not asked.
+        /// Answered with what this host knows, and why switches are not asked.
         done: oneshot::Sender<(LagReport, Result<(), String>)>,
     },
     /// A local client has connected.

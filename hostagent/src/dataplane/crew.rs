@@ -50,7 +50,7 @@ impl Crew {
         Ok(Self { posts, poller, due })
     }
 
-    /// Works until all have been told to stop.
+    /// Works until all are stopped.
     ///
     /// # Errors
     /// Only if waiting itself fails, which is a bug or a kernel out of memory.

@@ -116,7 +116,7 @@ impl DataPlane {
         Ok((dataplane, handle, reports_out))
     }
 
-    /// Works until told to stop.
+    /// Works until stopped.
     ///
     /// # Errors
     /// Only if waiting itself fails, which is a bug or a kernel out of memory.
@@ -132,7 +132,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// A turn up to its sleep: what to wait for; `None` when told to stop. `received`: whether
+    /// A turn up to its sleep: what to wait for; `None` when stopped. `received`: whether
     /// the last sleep ended with frames.
     fn work(&mut self, received: bool) -> Option<Wait> {
         if self.stopping {

@@ -1,4 +1,4 @@
-//! What the data plane is told at its start, and what it tells the controller.
+//! Settings of the data plane, and what it tells the controller.
 
 use crate::link::{Interface, SocketError};
 use std::io;
@@ -6,7 +6,7 @@ use wormcast_agent_core::agent::{MemberReport, Settings};
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::HostId;
 
-/// What the controller is to be told.
+/// Reports to the controller.
 #[derive(Debug)]
 pub enum Report {
     Member(MemberReport),
@@ -14,7 +14,7 @@ pub enum Report {
     Branch(BranchAnswer),
 }
 
-/// What the data plane is told at its start.
+/// Settings of the data plane.
 #[derive(Clone, Debug)]
 pub struct DataPlaneSettings {
     pub interface: Interface,

@@ -149,7 +149,7 @@ impl TransmitBatch {
     }
 
     /// True after the discipline has refused frames for a while: the link may be down
-    /// without the socket being told.
+    /// without a notice to the socket.
     pub(super) fn is_starved(&self) -> bool {
         self.outlet.queue_pause_us >= QUEUE_PAUSE_US_MAX
     }

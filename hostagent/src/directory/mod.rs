@@ -50,7 +50,7 @@ const PLAN_BYTES_MAX: usize = 64 << 20;
 const REFUSED_MAX: usize = 1024;
 /// Counters of one Statistics at most: what the controller keeps of an agent.
 const COUNTERS_MAX: usize = 4096;
-/// Counters whose last value is remembered; with more, all are told again.
+/// Counters whose last value is remembered; with more, all are reported again.
 const REPORTED_MAX: usize = 2 * COUNTERS_MAX;
 /// Of the messages of agent.proto, as this agent knows them.
 const REVISION: u32 = 3;
@@ -440,7 +440,7 @@ fn sum_counters(figures: &[Figure]) -> Vec<Counter> {
         .collect()
 }
 
-/// Whether a counter has another value than was told before on this stream.
+/// Whether a counter has another value than was reported before on this stream.
 fn is_news(reported: &mut BTreeMap<(String, u32), u64>, counter: &Counter) -> bool {
     if reported.len() >= REPORTED_MAX {
         reported.clear();

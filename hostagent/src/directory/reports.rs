@@ -1,4 +1,4 @@
-//! What the controller is told unasked, as messages of agent.proto.
+//! Reports to the controller that it did not ask for, as messages of agent.proto.
 
 use super::rpc;
 use super::rpc::agent_message::Body as AgentBody;
@@ -7,7 +7,7 @@ use wormcast_agent_core::agent::MemberReport;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::trace::Record;
 
-/// What the controller is told.
+/// A report as a message.
 pub(super) fn body(report: Report) -> AgentBody {
     match report {
         Report::Member(report) => AgentBody::MemberReport(member_report(report)),
@@ -52,7 +52,7 @@ fn hop_record(record: &Record) -> rpc::HopRecord {
     }
 }
 
-/// What the controller is told of a switch's answer.
+/// A switch's answer as a message.
 fn branch_told(answer: BranchAnswer) -> rpc::BranchTold {
     let (held, confirmed) = answer
         .known

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the file is if nothing else is said.
+/// Where the file is by default.
 pub const STATE_DIRECTORY_DEFAULT: &str = "/var/lib/wormcast";
 pub const SECRET_BYTES: usize = 32;
 const OWNER_ALONE: u32 = 0o600;
@@ -66,7 +66,7 @@ impl Secret {
         }
         let bytes = match found.try_into() {
             Ok(bytes) => bytes,
-            // None yet, or its writing was cut short: then nobody was told it.
+            // None yet, or its writing was cut short: then nobody knows it.
             Err(_) => make(&mut file).map_err(wrong)?,
         };
         Ok(Self {
@@ -91,7 +91,7 @@ fn file_of(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("agent-{name}.secret"))
 }
 
-/// A new secret, which is on the disk before anybody is told.
+/// A new secret, which is on the disk before anybody knows it.
 fn make(file: &mut File) -> io::Result<[u8; SECRET_BYTES]> {
     let mut bytes = [0; SECRET_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

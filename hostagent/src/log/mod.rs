@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How much is said; each level includes those before it.
+/// How much is logged; each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 #[repr(u8)]
 pub enum Level {

@@ -31,7 +31,7 @@ pub fn replay_in_full(model: &CostModel<'_, '_>, traffic: &Traffic, message: Mes
 /// Completion in nanoseconds as [`replay`] finds it, if so many events do: all there are,
 /// or as many as it takes until the state of the network recurs. If they do not, packets
 /// that are still to come are taken to keep the pace of the second half of these events.
-/// `None` if no pace can be told. The flag says whether the time is exact.
+/// `None` if no pace can be determined. The flag says whether the time is exact.
 pub fn replay_briefly(
     model: &CostModel<'_, '_>,
     traffic: &Traffic,

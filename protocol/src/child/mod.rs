@@ -60,7 +60,7 @@ pub(crate) struct Child {
     pub stable_current: bool,
     /// It misses something that is stable, and has not said yet that it knows.
     pub is_behind: bool,
-    /// What it said last of the present epoch.
+    /// What it acknowledged last in the present epoch.
     pub report: Report,
     pub path: Path,
     pub routes: MessageRoutes,
@@ -81,7 +81,7 @@ pub(crate) struct Child {
     pub probe: Option<Option<u64>>,
     /// A STATUS to send, without asking for an answer.
     pub status_due: bool,
-    /// The `stable` it was last told.
+    /// The `stable` last sent to it.
     pub advertised_stable: u64,
     pub repair_at: Option<Instant>,
     pub reported: Option<FailReason>,

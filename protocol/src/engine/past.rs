@@ -26,7 +26,7 @@ pub(super) struct Past {
 /// An earlier life of a stream than one of which something was taken.
 #[derive(Debug, Default)]
 struct Back {
-    /// What is said and not believed yet.
+    /// Claims that are not confirmed yet.
     unproven: Option<Unproven<u32>>,
     /// That the stream has this life is believed.
     believed: Option<u32>,

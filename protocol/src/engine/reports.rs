@@ -1,4 +1,4 @@
-//! What a member has still to tell of messages, and what it was told.
+//! What a member has still to report of messages, and what was reported to it.
 
 use super::SessionKey;
 use crate::event::Unclaimed;
@@ -12,12 +12,12 @@ pub const UNCLAIMED_MAX: usize = 1024;
 /// Reports in both directions.
 #[derive(Default)]
 pub(super) struct Reports {
-    /// Streams whose origins are to be told.
+    /// Streams with a report due to their origins.
     pub(super) due: BTreeSet<SessionKey>,
     /// Messages whose place in the order is asked of a host, or that are said to be next to one, by group and origin and
     /// that host: the life of the stream, the first packet, whether it is next.
     pub(super) orders_due: BTreeMap<(SessionKey, HostId), (u32, Seq, bool)>,
-    /// What members have told this host.
+    /// Reports of members to this host.
     pub(super) notices: BTreeSet<Unclaimed>,
 }
 

@@ -10,7 +10,7 @@ pub(crate) const EVERY_PACKETS: u64 = 8;
 /// Time until a member says again what is not known to be stable, µs. It doubles.
 const REPEAT_US: u64 = 25_000;
 const REPEAT_US_MAX: u64 = 32_000_000;
-/// From this interval on switches are to pass on what is said again, µs. Each such ACK comes to the origin, while one
+/// From this interval on switches are to pass on what is repeated, µs. Each such ACK comes to the origin, while one
 /// without REFRESH goes no further than it says anything new.
 const REFRESH_US: u64 = 200_000;
 /// Time without a sign that gathered ACKs come after which ACKs to the parent are as frequent as without, µs.
@@ -26,14 +26,14 @@ const USUAL_US_MAX: u64 = 8_000_000;
 pub(crate) struct Gathering {
     /// Of the plan's branches and members.
     pub(crate) epoch: u32,
-    /// `cumulative` and `stable` as said last.
+    /// `cumulative` and `stable` as acknowledged last.
     advertised: (u64, u64),
     pub(crate) due: bool,
     refresh: bool,
     deadline: Option<Instant>,
     repeat_at: Option<Instant>,
     repeat_us: u64,
-    /// The most that ACKs to other hosts have said to be stable here.
+    /// The most that ACKs to other hosts have acknowledged as stable here.
     host_advertised: u64,
     /// Since when something said is neither known to be stable nor was any sign seen.
     unproved_since: Option<Instant>,
@@ -98,7 +98,7 @@ impl Gathering {
         }
     }
 
-    /// It is said now; gives the flags. Everything before `known` is known to be stable.
+    /// It is sent now; gives the flags. Everything before `known` is known to be stable.
     pub(crate) fn take(&mut self, word: (u64, u64), known: u64, now: Instant) -> u8 {
         if word > self.advertised {
             self.repeat_us = REPEAT_US;

@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// A member is to be told what is stable, and which life the stream has.
+    /// A member is to be sent what is stable, and which life the stream has.
     pub fn answer(&mut self, member: HostId) {
         if let Some(sending) = &mut self.sending {
             sending.answers.insert(member);
@@ -235,7 +235,7 @@ impl Session {
         let progress = acked.packets > 0 || (child.cumulative(), child.stable) != progress_before;
         child.note_heard(progress, now);
         if !progress && cumulative <= stable_here {
-            // It has not heard that all it has is stable: what told it was lost.
+            // It has not heard that all it has is stable: the message that had it was lost.
             child.status_due = true;
             child.advertised_stable = 0;
         }

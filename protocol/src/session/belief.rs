@@ -45,7 +45,7 @@ impl Session {
             if Unproven::note(&mut self.unproven, Claim::Stream(stream), least_us, now) {
                 return Ok(Judgement::OpenAnew);
             }
-            // What waits here would wait until it is said again.
+            // What waits here would wait until it is repeated.
             if let Some(reception) = self.reception.as_mut().filter(|_| is_newer) {
                 reception.ask_origin_in(least_us, now);
             }
@@ -68,7 +68,7 @@ impl Session {
             });
         };
         if !Unproven::note(&mut self.unproven, claim, forward_us, now) {
-            // It is said once to one that has all that its parent knew of, and then with the next message only.
+            // It is sent once to one that has all that its parent knew of, and then with the next message only.
             if let Some(reception) = self.reception.as_mut().filter(|_| claim == Claim::Ahead) {
                 reception.ask_origin_in(forward_us, now);
             }

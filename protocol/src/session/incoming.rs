@@ -218,7 +218,7 @@ impl Session {
             shared.emit(Event::Begun { group, origin });
         }
         let readable = reception.discard(&self.store, self.cumulative);
-        // Whoever lets more come before it reads is told of an end.
+        // Whoever lets more come before it reads is notified of an end.
         if readable && (ended || !reception.readable_reported) {
             reception.readable_reported = true;
             shared.emit(Event::Readable {

@@ -88,9 +88,9 @@ pub(crate) struct Sending {
     pub stable_bytes: u64,
     pub repairs: Repairs,
     pub repair_next: Instant,
-    /// Members that are to be told what is stable.
+    /// Members that are to be sent what is stable.
     pub answers: BTreeSet<HostId>,
-    /// Bytes of the message in the draft, or that is begun next, as far as the application has said.
+    /// Bytes of the message in the draft, or that is begun next, as far as the application has announced it.
     pub announced: Option<u64>,
     /// Of the one after, where the draft is the end of a message.
     pub(super) announced_after: Option<u64>,

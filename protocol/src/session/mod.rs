@@ -248,7 +248,7 @@ impl Session {
         } else if let Some(reception) = &mut self.reception {
             match rare_us {
                 None => reception.note_stable(stable, delay_us, false, now),
-                // What all know to be stable need not be told.
+                // What all know to be stable need not be sent.
                 Some(us) if stable > self.stable => reception.note_stable(stable, us, true, now),
                 Some(_) => {}
             }

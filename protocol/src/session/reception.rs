@@ -70,7 +70,7 @@ pub(crate) struct Reception {
     discard: Discard,
     message_start: Option<u64>,
     missed: Missed,
-    /// The last ACK said less of `stable` than is true, for want of room for who lacks messages.
+    /// The last ACK had less of `stable` than is true, for want of room for who lacks messages.
     pub advertises_less: bool,
     came: Option<Came>,
     pub packets: u32,
@@ -83,16 +83,16 @@ pub(crate) struct Reception {
     unsettled_us: u64,
     /// No message is begun here that is not whole.
     is_whole: bool,
-    /// It was said to the origin last: the parent may know nothing of the stream.
+    /// It was reported to the origin last: the parent may know nothing of the stream.
     asks_origin: bool,
     /// The next ACK says it, to the origin. What the parent asks for meanwhile is not lost: it asks again.
     is_for_origin: bool,
     ack_deadline: Option<Instant>,
     last_arrival: Option<(u32, Instant)>,
     forward_least_us: Option<u32>,
-    /// Of the packets of which the forward delay is told.
+    /// Of the packets of which the forward delay is reported.
     queueing: Queueing,
-    /// Packets and marks of the last ACK, and the marks it told.
+    /// Packets and marks of the last ACK, and the marks it reported.
     acked_packets: u32,
     acked_congestion: u32,
     reported_congestion: u32,
@@ -111,9 +111,9 @@ pub(crate) struct Reception {
     /// NACKs since the last ACK.
     nacks: u32,
     pub readable_reported: bool,
-    /// The application has been told that another message has begun to arrive.
+    /// The application has been notified that another message has begun to arrive.
     pub begin_reported: bool,
-    /// The packet that came last. The run in which it is is told first.
+    /// The packet that came last. The run in which it is is reported first.
     pub recent: Option<u64>,
 }
 
@@ -305,7 +305,7 @@ impl Reception {
         }
     }
 
-    /// Packets with CE to be told in the ACK that leaves, all in all: at each ACK those here or at
+    /// Packets with CE to be reported in the ACK that leaves, all in all: at each ACK those here or at
     /// the member below that had the most.
     pub fn take_marks(&mut self, below: u32) -> u32 {
         let packets = self.packets.wrapping_sub(self.acked_packets);
@@ -357,7 +357,7 @@ impl Reception {
     }
 
     /// The packet that came is a message of its own, and the first since the last ACK: that it is here need
-    /// not be told before those below have it too, which follows soon. A parent waits for two delays before it asks.
+    /// not be reported before those below have it too, which follows soon. A parent waits for two delays before it asks.
     pub fn await_below(&mut self, delay_us: u64, now: Instant) {
         if self.since_ack == 1 && !self.ack_due {
             self.ack_deadline = Some(now.plus_us(2 * delay_us));

@@ -24,7 +24,7 @@ impl Session {
         }
         self.plan = Arc::clone(plan);
         self.unicast_route_length = None;
-        // By a new plan a child that was given up may answer. What became stable without it is told of.
+        // By a new plan a child that was given up may answer. What became stable without it is reported.
         for child in &mut self.children {
             child.excluded = false;
             child.reported = None;
@@ -135,7 +135,7 @@ impl Session {
     }
 
     /// The plan has no place for the stream any more: whole messages that are here
-    /// may still be read, nothing else will come. Failures that children told go too: the
+    /// may still be read, nothing else will come. Failures that children reported go too: the
     /// origin's stream has ended as well, or it waits for this host until it answers or is given up with all below it.
     pub fn detach(&mut self, shared: &mut Shared) {
         self.detached = true;

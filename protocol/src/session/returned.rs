@@ -61,7 +61,7 @@ impl Session {
         reception.congestion = reception.congestion.wrapping_add(marked.into());
         self.statistics.data_received_packets += 1;
         self.statistics.congestion_marks += u64::from(marked);
-        // Whatever comes beside the order is told at once.
+        // Whatever comes beside the order is reported at once.
         let has_gap = position != returned.end || returned.runs.after(position).next().is_some();
         let timing = &shared.config.timing;
         let (every, delay_us) = (timing.ack_every_packets, timing.ack_delay_us);

@@ -35,7 +35,7 @@ impl WindowedMin {
     }
 }
 
-/// Queueing delay told from one-way delays by two clocks that differ by any constant.
+/// Queueing delay, estimated from one-way delays by two clocks that differ by any constant.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queueing {
     first: Option<u32>,

@@ -7,7 +7,7 @@ use crate::structure::Discipline;
 use crate::topology::Link;
 use wormcast_wire::HostId;
 
-/// Bytes of a message that one packet carries unless said otherwise: what a frame of 1500
+/// Bytes of a message that one packet carries by default: what a frame of 1500
 /// bytes has left after the worm header (12), the route a session keeps room for (20),
 /// and the headers of a data packet that is forwarded (12 + 10 + 2; wire/SPEC.md §2,
 /// §5).

@@ -4,7 +4,7 @@ use super::{Guard, SwitchMode, SwitchParameters};
 use crate::structure::{CircuitVariant, FAN_OUT_DEFAULT, StructureError, TreeVariant};
 use wormcast_wire::SchemeName;
 
-/// Length of an M_u-torus chain unless said otherwise. TORUS §6 finds chains as long as a
+/// Length of an M_u-torus chain by default. TORUS §6 finds chains as long as a
 /// ring of the torus the best; that is what is taken on a grid, and this nowhere else.
 pub const CHAIN_LENGTH_DEFAULT: u32 = 4;
 

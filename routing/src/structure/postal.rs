@@ -1,7 +1,7 @@
 //! The optimum of the postal model (Bar-Noy and Kipnis, NIC §5.5): a message takes λ send
 //! times to be received, and every host that has it keeps sending.
 
-/// λ unless said otherwise. λ is how long it takes until a message has been received, in
+/// λ by default. λ is how long it takes until a message has been received, in
 /// times between two sends, rounded up: 2 if the flight takes any time at all, but no
 /// longer than a send.
 pub const LAMBDA_DEFAULT: u32 = 2;

@@ -133,7 +133,7 @@ impl Division {
     }
 }
 
-/// The order with the source put first, by turning it or by taking the source out.
+/// The order with the source put first, by rotating it or by taking the source out.
 #[derive(Clone, Copy)]
 struct Line {
     members: usize,

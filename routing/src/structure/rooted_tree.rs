@@ -8,7 +8,7 @@ use super::sends::{Place, Send, Sends};
 use super::variants::TreeVariant;
 use wormcast_wire::{BufferClass, HostId};
 
-/// Most children of a host, unless said otherwise.
+/// Most children of a host by default.
 pub const FAN_OUT_DEFAULT: u32 = 3;
 
 /// A tree over the members of a group; its root is the member with the lowest id.

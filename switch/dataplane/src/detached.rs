@@ -22,7 +22,7 @@ use wormcast_switch_ports::memory;
 use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
 use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
-/// One switch that works when it is told to.
+/// One switch that works when it is called.
 pub struct DetachedSwitch {
     pub switch: Switch,
     /// The far ends of its links, in the order in which the ports were given.

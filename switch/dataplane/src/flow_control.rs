@@ -1,4 +1,4 @@
-//! Flow control of a switch, and what is told of it.
+//! Flow control of a switch, and its report.
 
 use std::collections::VecDeque;
 

@@ -68,7 +68,7 @@ impl Switch {
         inputs.map(|input| &input.name)
     }
 
-    /// Tells those who watch ports if one has changed since they were told last.
+    /// Tells those who watch ports if one has changed since the last notice.
     pub(super) fn note_port_changes(&mut self) {
         let unix_us = self.unix_us();
         let mut changed = false;

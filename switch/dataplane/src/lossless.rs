@@ -176,7 +176,7 @@ impl Switch {
                 continue;
             }
             if !port.has_room(now_us) {
-                // It is told when there is room, or tries again.
+                // It is notified when there is room, or tries again.
                 self.traffic.active.insert(position);
                 turn.wake_at(port.next_us(PrioritySet::ALL));
                 continue;

@@ -43,7 +43,7 @@ pub(super) struct LinkOutput {
     pub(super) sender: LinkSender,
     pub(super) receiver_mailbox: Arc<Mailbox>,
     pub(super) receiver_event: usize,
-    /// Frames were put on the link that the receiver was not told of.
+    /// Frames were put on the link without a notice to the receiver yet.
     pub(super) unannounced: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct HeldPacket {
     pub(super) hold: Option<FrameHold>,
 }
 
-/// What is told of a port when it changes.
+/// The notice of a change of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PortState {
     pub(super) up: bool,
@@ -101,7 +101,7 @@ pub(super) struct Port {
     pub(super) enabled: bool,
     /// Largest payload of a frame of its interface when it was last looked at, bytes.
     pub(super) mtu: Option<usize>,
-    /// What those who watch ports were last told of; nothing before the port was there.
+    /// The last notice to those who watch ports; nothing before the port was there.
     pub(super) told: Option<PortState>,
     /// When it last went up or down, microseconds since the start of 1970.
     pub(super) changed_unix_us: u64,
@@ -319,7 +319,7 @@ impl Port {
         self.queue.is_empty() && !self.has_unsent() && !self.impairment.as_ref().is_some_and(holds)
     }
 
-    /// When this port wants to be looked at again; `None`: when it is told that its link
+    /// When this port wants to be looked at again; `None`: when it is notified that its link
     /// has room.
     /// `allowed`: queues that are not paused.
     pub(super) fn next_us(&self, allowed: PrioritySet) -> Option<u64> {

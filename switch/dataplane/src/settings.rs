@@ -1,4 +1,4 @@
-//! What the data plane is told before it starts.
+//! Settings of the data plane.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

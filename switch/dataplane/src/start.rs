@@ -140,7 +140,7 @@ impl Dataplane {
         self.handles.iter().map(|(id, handle)| (*id, handle))
     }
 
-    /// Whether one of its threads has ended, which they do only when told, or by a bug.
+    /// Whether one of its threads has ended, which they do only when stopped, or by a bug.
     pub fn has_ended(&self) -> bool {
         self.workers.iter().any(|(_, thread)| thread.is_finished())
     }

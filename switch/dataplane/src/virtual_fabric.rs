@@ -40,7 +40,7 @@ struct VirtualSwitch {
     inputs: usize,
     /// The switch has a turn at multiples of this.
     turn_us: u64,
-    /// Kept so that what is told to controllers is not refused.
+    /// Kept so that messages to controllers are not refused.
     _controller: mpsc::Receiver<ToController>,
 }
 

@@ -47,7 +47,7 @@ impl WorkerThread {
         })
     }
 
-    /// Works until it is told to stop, or nobody can tell it anything any more, or another
+    /// Works until it is stopped, or nobody can tell it anything any more, or another
     /// thread of the worker has panicked.
     pub(super) fn run(mut self) {
         let mut reachable = true;

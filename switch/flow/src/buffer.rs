@@ -34,7 +34,7 @@ struct Hold {
     copies: u32,
 }
 
-/// The neighbour at a port has to be told something of a priority.
+/// A priority of the neighbour at a port has to be stopped or started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     /// More is held than XOFF: stop.

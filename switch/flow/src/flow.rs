@@ -49,7 +49,7 @@ pub struct FlowCounts {
     pub control_unknown: u64,
     /// PFC or PAUSE frames made.
     pub pauses_sent: u64,
-    /// Of these, those that repeat what was said.
+    /// Of these, those that repeat the one before.
     pub pauses_refreshed: u64,
     /// Lossless frames that found no room: the neighbour did not stop in time.
     pub headroom_full: u64,

@@ -12,7 +12,7 @@ use super::priority::PrioritySet;
 use super::units::BitRate;
 use super::watchdog::WatchdogSettings;
 
-/// Rate and delay of a link about which nothing is said.
+/// Rate and delay of a link by default.
 const LINK_RATE: &str = "1gbit";
 const LINK_DELAY_US: u64 = 10;
 
@@ -66,7 +66,7 @@ pub struct GivenThresholds {
     pub headroom: Option<u64>,
 }
 
-/// A lossless switch, as it is told to be.
+/// Settings of a lossless switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LosslessSettings {
     /// Priorities that lose nothing.

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(queues.paused(1_099), PrioritySet::of(3));
         assert_eq!(queues.paused(1_100), PrioritySet::NONE);
         assert_eq!(queues.next_expiry_us(PrioritySet::ALL, 1_050), Some(1_100));
-        // Told again before the end: one pause without a gap, not a longer one.
+        // Sent again before the end: one pause without a gap, not a longer one.
         queues.receive(&pfc(3, 100), 1_050);
         assert_eq!(queues.paused_since_us(3, 1_149), Some(1_000));
         assert_eq!(queues.paused_since_us(3, 1_150), None);

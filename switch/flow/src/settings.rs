@@ -1,4 +1,4 @@
-//! What is said about the queues of a switch.
+//! Settings of the queues of a switch.
 
 use super::headroom::LosslessSettings;
 use super::scheduler::SchedulerKind;

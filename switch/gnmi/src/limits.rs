@@ -1,4 +1,4 @@
-//! What bounds a client, and what it is told beyond.
+//! Limits of a client, and the refusals beyond them.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::proto::gnmi::{Notification, Path, PathElem, TypedValue, Update};
 use crate::reading::Value;
 use crate::schema::{KEY, LIST, LIST_AT, Leaf, TOP};
 
-/// What is told of one interface at a time.
+/// A change of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct News {
     pub(crate) interface: String,

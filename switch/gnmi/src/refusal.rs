@@ -1,4 +1,4 @@
-//! What a client is told that asks for something else than there is.
+//! Refusals of requests for what is not there.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Begins at time 0, when the reader is told of `now` or has asked for changes alone.
+    /// Begins at time 0, when the reader is sent `now` or has asked for changes alone.
     pub(crate) fn new(timing: Timing, wanted: Wanted, now: Arc<Reading>) -> Self {
         Self {
             wanted,
@@ -128,7 +128,7 @@ impl Schedule {
     }
 }
 
-/// All that there is of some leaves, as a client is told first.
+/// All that there is of some leaves, as a client is sent first.
 pub(crate) fn all(wanted: &Wanted, reading: &Reading) -> Vec<News> {
     let news = wanted
         .among(reading)

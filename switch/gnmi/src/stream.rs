@@ -1,6 +1,6 @@
 //! One stream of Subscribe.
 //!
-//! Nothing is queued for a client that reads slowly but a few messages: what is told next is
+//! Nothing is queued for a client that reads slowly but a few messages: what is sent next is
 //! how things are when there is room for it.
 
 use std::sync::Arc;

@@ -61,7 +61,7 @@ impl RoleState {
     }
 }
 
-/// What a controller is to be told.
+/// A message to a controller.
 pub type Notification = (StreamId, MasterArbitrationUpdate);
 
 impl Arbitration {

@@ -81,7 +81,7 @@ pub fn parse_counter(data: &CounterData, unit: CounterUnit) -> Result<CounterVal
     })
 }
 
-/// Counts of more than 2^63 − 1 cannot be told; the message says 2^63 − 1.
+/// Counts of more than 2^63 − 1 do not fit the message, which has 2^63 − 1.
 pub fn write_counter_data(value: CounterValue, unit: CounterUnit) -> CounterData {
     let tell = |counted: bool, value: u64| {
         if counted {

@@ -216,7 +216,7 @@ fn for_program(field: &FieldSchema, of_key: KeyMatch) -> KeyMatch {
     }
 }
 
-/// Whether a match of the program can be said in the field's kind: that of the program may
+/// Whether a match of the program can be written in the field's kind: that of the program may
 /// be wider, as p4c makes all fields ternary of a table that has one such field, and of
 /// translated values one is matched or all.
 pub fn can_say(field: &FieldSchema, of_program: &KeyMatch) -> bool {

@@ -31,7 +31,7 @@ use wormcast_switch_dataplane::log::{Level, Log};
 use wormcast_switch_dataplane::{DataplaneHandle, Observer, Snapshot, ToController};
 use wormcast_switch_pipeline::PipelineConfig;
 
-/// What the server is told before it starts.
+/// Settings of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerSettings {
     /// The device that controllers must name.
@@ -99,7 +99,7 @@ impl Server {
         self.shared.needs_config.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, `observer` is told of digests, whether controllers want them or not, and
+    /// From now on, `observer` gets digests, whether controllers want them or not, and
     /// adds its counts to snapshots.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         self.shared.observers().push(observer);
@@ -121,7 +121,7 @@ impl Server {
         running.map_or_else(DigestCounts::default, |running| running.digests().counts())
     }
 
-    /// Adds to the counts of the data plane what controllers and subscribers were told.
+    /// Adds to the counts of the data plane messages to controllers and subscribers.
     pub fn complete(&self, snapshot: &mut Snapshot) {
         let streams = self.shared.streams();
         snapshot.packet_ins_no_primary = streams.no_primary;

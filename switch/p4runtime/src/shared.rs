@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) running: Mutex<Option<Arc<Verified>>>,
     pub(super) requests: RequestCounts,
     pub(super) started: Instant,
-    /// Told when an entry may have got an idle timeout.
+    /// Notified when an entry may have got an idle timeout.
     pub(super) ages: Notify,
     /// Asking for the config without one is an error.
     pub(super) needs_config: AtomicBool,

@@ -1,5 +1,5 @@
 //! What compiled code and the pipeline agree on: one structure in memory, the functions of
-//! the pipeline that compiled code calls, and how results are told.
+//! the pipeline that compiled code calls, and how results come back.
 
 use std::ffi::c_void;
 
@@ -71,7 +71,7 @@ pub struct Calls {
     /// The result of a calculation.
     pub calculate: unsafe extern "C" fn(*mut Run, u64) -> u64,
     /// Sum of the 16-bit words of the bytes of a variable field, named by its first word in
-    /// the frame. An odd last byte is padded with zeros, and told by [`ODD_BYTES`].
+    /// the frame. An odd last byte is padded with zeros, and marked by [`ODD_BYTES`].
     pub sum_varbit: unsafe extern "C" fn(*mut Run, u64) -> u64,
     /// Writes a header behind the bytes of the frame there are: the header, how many bytes.
     /// Gives how many there are then; the frame may have moved.

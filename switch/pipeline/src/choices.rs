@@ -25,7 +25,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether a port can send, as [`set_port_up`](Self::set_port_up) has told.
+    /// Whether a port can send, as [`set_port_up`](Self::set_port_up) has set it.
     pub fn is_port_up(&self, port: PortId) -> bool {
         !self.ports_down.contains(&port)
     }

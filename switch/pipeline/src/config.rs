@@ -1,4 +1,4 @@
-//! What a switch is told before it starts, and the limits of a pipeline.
+//! Settings and limits of a pipeline.
 
 use std::fmt;
 
@@ -47,10 +47,10 @@ impl FromStr for Execution {
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineConfig {
     /// A packet whose `egress_spec` is this port at the end of a control is dropped; what
-    /// `mark_to_drop` writes. BMv2: `--drop-port`, 511 unless said otherwise.
+    /// `mark_to_drop` writes. BMv2: `--drop-port`, 511 by default.
     pub drop_port: PortId,
     /// Egress queues a port has, 1–8; a packet whose `priority` is not below it is
-    /// dropped. BMv2: `--priority-queues`, 1 unless said otherwise.
+    /// dropped. BMv2: `--priority-queues`, 1 by default.
     pub priorities: u8,
     /// Seed of the generator behind `random`.
     pub seed: u64,
@@ -72,13 +72,13 @@ impl Default for PipelineConfig {
     }
 }
 
-/// Limits of a pipeline. What happens beyond each is said at the place that counts it.
+/// Limits of a pipeline. What happens beyond each is documented at the place that counts it.
 pub mod limits {
     /// Longest packet taken or made, bytes.
     pub const PACKET_BYTES_MAX: usize = 16 * 1024;
     /// Passes through ingress one packet may make in one go, resubmitted again and again.
     pub const PASSES_MAX: u8 = 200;
-    /// Times one packet may be recirculated unless said otherwise. It waits in a queue each time.
+    /// Times one packet may be recirculated by default. It waits in a queue each time.
     pub const RECIRCULATIONS_MAX: u32 = 1 << 16;
     /// Clones of clones: how often a copy may itself be cloned.
     pub const CLONE_DEPTH_MAX: u8 = 16;

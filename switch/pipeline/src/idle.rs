@@ -15,7 +15,7 @@ impl Pipeline {
         self.now_us = self.now_us.max(now_us);
     }
 
-    /// The time it was told last, microseconds.
+    /// The time of the last call, microseconds.
     pub fn now_us(&self) -> u64 {
         self.now_us
     }
@@ -133,7 +133,7 @@ impl Pipeline {
         expired
     }
 
-    /// Entries of a table that no packet has found for their timeout, whether that was told
+    /// Entries of a table that no packet has found for their timeout, whether that was reported
     /// before or not, by ascending number. Looks at `budget` places from `first` on; the
     /// second value is the place to go on from, `None` at the end.
     pub fn idle_entries(

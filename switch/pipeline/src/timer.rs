@@ -12,7 +12,7 @@ pub(super) struct Timer {
     /// As it was set; 0: the entry does not age.
     pub(super) timeout_ns: u64,
     pub(super) set_us: u64,
-    /// When the entry was last told to be idle, or the timer was set.
+    /// When the entry was last reported idle, or the timer was set.
     pub(super) reset_us: u64,
     /// When to look at the entry again. A packet may put off what is due then.
     pub(super) look_us: u64,
@@ -46,7 +46,7 @@ impl Timer {
 /// The age of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// After this time without a packet it is told to be idle, nanoseconds; 0: never.
+    /// After this time without a packet it is reported idle, nanoseconds; 0: never.
     pub timeout_ns: u64,
     /// Time since a packet found it, or since it was inserted, microseconds.
     pub since_hit_us: u64,

@@ -67,7 +67,7 @@ pub struct ImpairmentTable {
 
 impl ImpairmentTable {
     /// Adds one argument of `--impair`: `PORT:key=value,…` or `all:key=value,…`.
-    /// What is said of a port goes before what is said of all, in whichever order.
+    /// What is set for a port goes before what is set for all, in whichever order.
     pub fn add(&mut self, argument: &str) -> Result<(), ImpairmentError> {
         let (port, settings) = argument
             .split_once(':')

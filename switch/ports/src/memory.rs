@@ -2,7 +2,7 @@
 //! process.
 //!
 //! One thread sends and one receives, without a lock. A link that is full takes no frame:
-//! the sender keeps its packets queued and is told when there is room. Buffers go back to
+//! the sender keeps its packets queued and is notified when there is room. Buffers go back to
 //! the sender, so a link allocates only until it has seen its longest queue.
 
 use std::collections::VecDeque;
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(addresses.len(), 1);
     }
 
-    /// A sender that is told of room, and only then tries again, loses nothing and does
+    /// A sender that is notified of room, and only then tries again, loses nothing and does
     /// not wait for ever.
     #[test]
     fn two_threads_lose_no_frame_and_no_wake() {

@@ -121,12 +121,12 @@ impl Personality {
         self != Self::Own
     }
 
-    /// Whether there is a Thrift server unless its port is said.
+    /// Whether there is a Thrift server without an option for its port.
     pub fn opens_thrift(self) -> bool {
         self != Self::Own
     }
 
-    /// Whether programs may be swapped over Thrift unless it is said.
+    /// Whether programs may be swapped over Thrift by default.
     pub fn swap(self) -> bool {
         self != Self::SimpleSwitch
     }

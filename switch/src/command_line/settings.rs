@@ -14,7 +14,7 @@ use wormcast_switch_pipeline::trace::{Filter, Format};
 use wormcast_switch_pipeline::{Execution, PortId};
 use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
 
-/// What the switch is told.
+/// All settings of the switch.
 #[derive(Debug)]
 pub struct Settings {
     /// Program to start with.

@@ -137,7 +137,7 @@ impl Live {
         }
         while let Some(message) = self.process.digests.receive().map_err(gone)? {
             if let Some((sample, buffer)) = read_sample(&message) {
-                // Until it is told that a digest was seen, BMv2 sends none like it.
+                // Until a digest is acknowledged, BMv2 sends none like it.
                 let list = sample.0;
                 self.digests.push(sample);
                 self.calls

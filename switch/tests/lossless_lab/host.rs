@@ -170,7 +170,7 @@ impl Host {
     }
 }
 
-/// What a host on an interface is told while it runs.
+/// Commands to a host on an interface while it runs.
 #[derive(Debug)]
 pub struct Orders {
     /// Begin when all hosts can receive.
@@ -193,7 +193,7 @@ impl Orders {
 /// Frames a host's interface may hold unread.
 const RING_FRAMES: usize = 8_192;
 
-/// Runs a host on an interface until it is told to end. `storm`: it pauses this priority
+/// Runs a host on an interface until it is stopped. `storm`: it pauses this priority
 /// for ever.
 pub fn run(
     mut host: Host,

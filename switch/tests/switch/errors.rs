@@ -1,4 +1,4 @@
-//! What a controller is told when it asks for what cannot be: golden codes and messages.
+//! Refusals of what cannot be: golden codes and messages.
 
 use prost::Message;
 use tonic::Code;

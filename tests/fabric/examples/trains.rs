@@ -7,7 +7,7 @@
 //!
 //! On virtual time: a link takes 10 µs for a frame. `{seed}` in SPEC stands for the seed. A line of JSON for
 //! each scheme and load. Unicast goes along shortest up*/down* routes, multicast along the spanning tree;
-//! under `tree` unicast too (WORM §3, scheme A); under `flush` unicast gives way (scheme C); under
+//! under `tree` unicast too (WORM §3, scheme A); under `flush` unicast yields (scheme C); under
 //! `interrupt` multicast goes by the root and is interrupted (scheme B); under `packet`
 //! each frame has a route of its own, waits in queues of outputs that have no bound, and nothing is held.
 

@@ -118,7 +118,7 @@ impl Lone {
         let mut left = Vec::new();
         for _ in 0..times {
             self.now_us += 1;
-            left.extend(self.switch.go_round(self.now_us).iter().map(told));
+            left.extend(self.switch.go_round(self.now_us).iter().map(left_of));
         }
         left
     }
@@ -157,7 +157,7 @@ impl Lone {
     }
 }
 
-pub fn told(copy: &Copy) -> Left {
+pub fn left_of(copy: &Copy) -> Left {
     let position = u16::from_be_bytes([copy.frame[26], copy.frame[27]]);
     (copy.port, copy.frame[15], position)
 }

@@ -517,16 +517,16 @@ impl Network {
         }
         self.claims += 1;
         if (announced.epoch, announced.stream) == (here.epoch, here.stream) {
-            let told = Progress {
+            let reported = Progress {
                 cumulative: announced.cumulative.0,
                 stable: announced.stable.0,
             };
-            let known = here.believed.get_or_insert(told);
-            if !before(told.cumulative, known.cumulative) {
-                known.cumulative = told.cumulative;
+            let known = here.believed.get_or_insert(reported);
+            if !before(reported.cumulative, known.cumulative) {
+                known.cumulative = reported.cumulative;
             }
-            if !before(told.stable, known.stable) {
-                known.stable = told.stable;
+            if !before(reported.stable, known.stable) {
+                known.stable = reported.stable;
             }
         }
     }

@@ -105,7 +105,7 @@ impl Host {
             && let Some(agent) = &mut self.agent
         {
             let refused = match &self.followed {
-                // Every other plan is told by what is other than before.
+                // Every other plan is sent as what differs from the one before.
                 Some(before)
                     if message.epoch % 2 == 1
                         && before.routes_at_random == message.routes_at_random =>

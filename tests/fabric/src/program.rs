@@ -64,7 +64,7 @@ pub struct Writer {
     /// Outcomes by message.
     pub outcomes: BTreeMap<u32, Outcome>,
     /// Members that the agent said would not have a message, while it was on its way.
-    pub told: Vec<(u32, u16)>,
+    pub given_up: Vec<(u32, u16)>,
     /// When the last outcome came, µs.
     pub settled_us: u64,
 }
@@ -484,7 +484,7 @@ impl Program {
             Notice::MemberFailed { handle, host, .. } => {
                 let mut writers = self.writers.values_mut();
                 if let Some(writer) = writers.find(|writer| writer.handle == Some(handle)) {
-                    writer.told.push((writer.number, host));
+                    writer.given_up.push((writer.number, host));
                 }
             }
             Notice::Progress { .. } | Notice::MemberUnclaimed { .. } => {}

@@ -15,7 +15,7 @@ use wormcast_routing::routes::Algorithm;
 use wormcast_routing::topology::{Link, Parts, Topology};
 use wormcast_wire::{BufferClass, HostId, PortId, SwitchId};
 
-/// Rate of every link unless said otherwise.
+/// Rate of every link by default.
 pub const RATE_BPS: u64 = 100_000_000;
 /// The group of most tests.
 pub const GROUP: u16 = 7;
@@ -250,7 +250,7 @@ impl Scenario {
         let state = self.plan();
         self.fabric.begin_plan();
         for (id, desired) in &state.switches {
-            // Before any agent is told of it.
+            // Before any agent gets it.
             let switch = self.fabric.switches.get_mut(&id.0).expect("a switch");
             for update in switch.difference(desired) {
                 if update.stage == Stage::Permit {

@@ -16,7 +16,7 @@ use wormcast_wire::{HostId, PortId, SwitchId};
 pub const OWN_CHANNEL: usize = 254;
 /// Time a link takes for a frame, and a frame that waits for a round.
 pub const STEP_US: u64 = 10;
-/// Frames of a channel that may wait at a switch; the neighbour is told to stop before.
+/// Frames of a channel that may wait at a switch; the neighbour is sent STOP before.
 pub const HELD_MAX: u128 = 16;
 
 const ETHERNET: usize = 14;
@@ -43,7 +43,7 @@ pub enum Scheme {
     Packet = 0,
     /// Worms wait.
     Plain = 1,
-    /// Unicast gives way to a multicast that waits elsewhere.
+    /// Unicast yields to a multicast that waits elsewhere.
     Flush = 2,
     /// A multicast that is blocked gives all its outputs up.
     Interrupt = 3,

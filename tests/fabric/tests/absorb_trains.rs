@@ -3,7 +3,7 @@
 
 use wormcast_fabric_tests::absorbing::{
     ABSORBED_MAX, ABSORBED_TRAIN, HEAD, IN, LOST_US, Left, Lone, NOW_US, OUT, SILENT_US, TAIL,
-    TRAIN, is_reset, mode, one_switch, ports, told, whole, worm,
+    TRAIN, is_reset, left_of, mode, one_switch, ports, whole, worm,
 };
 use wormcast_fabric_tests::trains::{ABORT, Scheme, Trains, Worm, frame_of};
 use wormcast_planner::TRAIN_FRAMES;
@@ -38,7 +38,7 @@ fn a_train_goes_round_and_leaves_whole_and_in_order() {
     lone.take(&train, 0..1, IN);
     lone.now_us += 1;
     let head = lone.switch.go_round(lone.now_us);
-    assert_eq!(told(&head[0]), (OUT, TRAIN | HEAD, 0));
+    assert_eq!(left_of(&head[0]), (OUT, TRAIN | HEAD, 0));
     let frame = &head[0].frame;
     assert_eq!((frame[16], frame[17]), (0, 2), "route and hops");
     assert_eq!((frame[28], frame[45]), (1, IN), "it came by one port");
@@ -189,7 +189,7 @@ fn the_next_worm_of_a_port_ends_a_train_without_tail() {
                 assert_eq!(lone.own("channel_outputs"), 1 << OUT);
             }
             let next = worm(9, 2, route, 1);
-            left.extend(lone.give(&next, 0, IN).iter().map(told));
+            left.extend(lone.give(&next, 0, IN).iter().map(left_of));
             assert_eq!(lone.event(TAIL_LOST), 1);
             assert_eq!(lone.own("channel_outputs"), 0, "others may have it");
             // A frame of another port is taken, with or without room for one more.
@@ -424,7 +424,7 @@ fn what_waited_when_the_mode_went_is_taken_anew() {
     assert!(left.iter().all(|copy| copy.frame[28] == 1));
 }
 
-/// Where unicast is flushed, a train that the switch took gives way as any.
+/// Where unicast is flushed, a train that the switch took yields as any.
 #[test]
 fn a_train_taken_here_is_flushed_as_any() {
     let mut lone = Lone::new(Scheme::Flush);

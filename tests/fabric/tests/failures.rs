@@ -186,8 +186,8 @@ fn a_full_disk_fails_one_member_and_no_other() {
         let no_space = vec![(2, FailReason::NoSpace.to_string())];
         let expected = vec![(0, no_space.clone()), (1, vec![]), (2, no_space)];
         assert_eq!(scenario.outcomes(0), expected, "{}", scenario.report());
-        let told = &scenario.fabric.host(0).program.writers[&GROUP].told;
-        assert_eq!(told.iter().filter(|(_, host)| *host == 2).count(), 2);
+        let given_up = &scenario.fabric.host(0).program.writers[&GROUP].given_up;
+        assert_eq!(given_up.iter().filter(|(_, host)| *host == 2).count(), 2);
     }
 }
 

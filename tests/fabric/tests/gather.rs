@@ -201,15 +201,15 @@ fn a_member_that_lags_is_named_on_request() {
         if is_silent {
             assert_eq!((announced.flags, network.trees[0].believed), (0, None));
         } else {
-            let told = start.wrapping_add(4);
+            let reported = start.wrapping_add(4);
             assert_eq!(
                 (announced.flags, announced.stable.0),
-                (KNOWN, told),
+                (KNOWN, reported),
                 "seed {seed}"
             );
             let least = Progress {
-                cumulative: told,
-                stable: told,
+                cumulative: reported,
+                stable: reported,
             };
             assert_eq!(network.trees[0].believed, Some(least));
         }

@@ -140,7 +140,7 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
         copies
     };
     // Flags, hops, position and number of what left, by port; what is behind the headers.
-    let told = |copies: &[Copy]| -> Vec<(u8, u8, u8, u8, u8, usize)> {
+    let fields_of = |copies: &[Copy]| -> Vec<(u8, u8, u8, u8, u8, usize)> {
         let of = |Copy { port, frame }: &Copy| {
             let behind = frame.len() - HEADERS;
             (*port, frame[15], frame[17], frame[27], frame[30], behind)
@@ -150,18 +150,18 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
     let both = |flags, position, behind| [3, 6].map(|port| (port, flags, 1, position, 1, behind));
 
     let left = give(&mut network, &frame(0), 0);
-    assert_eq!(told(&left), both(TRAIN | HEAD, 0, 40));
+    assert_eq!(fields_of(&left), both(TRAIN | HEAD, 0, 40));
     assert_eq!(
         give(&mut network, &signal(Signal::Stop(stop_us)), 3).len(),
         0
     );
     let left = give(&mut network, &frame(1), 0);
-    assert_eq!(told(&left), both(TRAIN | TAIL | RESUMED, 1, 0));
+    assert_eq!(fields_of(&left), both(TRAIN | TAIL | RESUMED, 1, 0));
     // It has nothing, and takes nothing as long as one stops.
     let outputs = network.switches[&0].register("channel_outputs", 0);
     assert_eq!((outputs, network.events("GIVEN_BACK")), (0, 0));
     let left = give(&mut network, &signal(Signal::Go), 3);
-    assert_eq!(told(&left), both(TRAIN | HEAD | RESUMED, 1, 40));
+    assert_eq!(fields_of(&left), both(TRAIN | HEAD | RESUMED, 1, 40));
     for copy in &left {
         assert_eq!(
             copy.frame[HEADERS..],
@@ -174,7 +174,10 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
             "it came by port 0 alone"
         );
     }
-    assert_eq!(told(&give(&mut network, &frame(2), 0)), both(TRAIN, 2, 40));
+    assert_eq!(
+        fields_of(&give(&mut network, &frame(2), 0)),
+        both(TRAIN, 2, 40)
+    );
     // The end of a fragment before it goes on, whoever stops.
     assert_eq!(
         give(&mut network, &signal(Signal::Stop(stop_us)), 3).len(),
@@ -184,7 +187,7 @@ fn a_switch_ends_a_fragment_and_begins_the_next() {
     end.truncate(HEADERS);
     end[15] |= TAIL | RESUMED;
     let left = give(&mut network, &seal(end), 0);
-    assert_eq!(told(&left), both(TRAIN | TAIL | RESUMED, 3, 0));
+    assert_eq!(fields_of(&left), both(TRAIN | TAIL | RESUMED, 3, 0));
     assert_eq!(network.switches[&0].waiting(), 0);
 }
 

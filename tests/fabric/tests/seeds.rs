@@ -12,7 +12,7 @@ use wormcast_fabric_tests::drawn::run;
 use wormcast_fabric_tests::seeds::{fresh, run_seeds};
 use wormcast_fabric_tests::trace::Trace;
 
-/// Seeds unless told.
+/// Seeds by default.
 const SEEDS: u64 = 2_000;
 
 #[test]

@@ -25,13 +25,13 @@ fn unread(shape: &str, group: Group, damage: Damage, seed: u64) -> Scenario {
 }
 
 /// Messages that the agent of a host has taken by itself.
-fn sunk(scenario: &mut Scenario, host: u16) -> u64 {
+fn figures(scenario: &mut Scenario, host: u16) -> u64 {
     let agent = scenario.fabric.host(host).agent.as_ref();
-    let mut told = Figures::default();
+    let mut figures = Figures::default();
     agent
         .expect("it runs")
-        .fill(&mut told, false, Instant::ZERO);
-    let mut counters = told.figures.iter();
+        .fill(&mut figures, false, Instant::ZERO);
+    let mut counters = figures.figures.iter();
     let found = counters.find(|one| one.name == "applications.sunk_messages");
     found.expect("agents count them").value
 }
@@ -58,9 +58,9 @@ fn members_confirm_whole_messages_that_nobody_receives() {
                 assert!(us < 1_000_000, "{scheme:?}: {us}");
             }
             for member in 1..8 {
-                assert_eq!(sunk(&mut scenario, member), SIZES.len() as u64);
+                assert_eq!(figures(&mut scenario, member), SIZES.len() as u64);
             }
-            assert_eq!(sunk(&mut scenario, 0), 0);
+            assert_eq!(figures(&mut scenario, 0), 0);
             scenario.check_pools();
         }
     }
@@ -82,8 +82,8 @@ fn where_a_receiver_is_open_it_gets_the_messages() {
     scenario.finish(0, 60_000_000);
     let count = SIZES.len() as u64;
     assert_eq!(scenario.delivered(3, 0).len() as u64, count);
-    assert_eq!(sunk(&mut scenario, 3), 0);
-    assert_eq!(sunk(&mut scenario, 4), count);
+    assert_eq!(figures(&mut scenario, 3), 0);
+    assert_eq!(figures(&mut scenario, 4), count);
     assert!(
         scenario
             .outcomes(0)

@@ -8,7 +8,7 @@ use super::network::Network;
 use super::packet::Packet;
 use crate::formats::FormatError;
 
-/// Most packets that do not arrive that are named; of more only the number is told.
+/// Most packets that do not arrive that are named; of more only the number is given.
 pub const LOST_MAX: usize = 1000;
 /// Port of an InfiniBand switch that is the switch itself.
 const OWN_PORT: u16 = 0;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The first number is a LID, the second the port. The GUID is that of the port, which all ports of a switch share;
-//! of adapters only the ports are known. The LMC is not told.
+//! of adapters only the ports are known. The LMC is not given.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub struct Received {
     pub hops: u8,
 }
 
-/// Whether a frame claims to be a worm with a control header. Most frames are told by two bytes.
+/// Whether a frame claims to be a worm with a control header. For most frames two bytes decide it.
 pub fn is_signal(frame: &[u8]) -> bool {
     frame.len() >= ETHERNET_LENGTH + HEADER_LENGTH
         && frame[ETHERNET_LENGTH] & 0xF == Kind::Control as u8

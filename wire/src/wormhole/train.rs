@@ -40,7 +40,7 @@ pub enum CoupleError {
     },
 }
 
-/// Whether a frame claims to be one of a train, by the kinds that can be. Most frames are told by two bytes.
+/// Whether a frame claims to be one of a train, by the kinds that can be. For most frames two bytes decide it.
 pub fn is_train(frame: &[u8]) -> bool {
     frame.len() >= ETHERNET_LENGTH + HEADER_LENGTH
         && frame[ETHERNET_LENGTH + 1] & flags::TRAIN != 0

@@ -228,7 +228,7 @@ impl Applications {
             number: handle,
         };
         if !self.sending.contains(key) && self.was_open(key) {
-            // The agent closed it while the bytes were on their way; the client is being told.
+            // The agent closed it while the bytes were on their way; the client is being notified.
             return Ok(());
         }
         self.expect(key, Kind::Sender)?;

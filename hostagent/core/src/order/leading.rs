@@ -46,7 +46,7 @@ impl Order {
     /// nothing of its stream, or is past it, or if it does not come: it came when the sequencer was
     /// another, or had not started anew. If it is among the first, all have begun to read what is ordered before it; once all
     /// have read the order message that says its place too, which is given here, nothing comes before it, and it is next.
-    /// The member has to be told: what is said in the sequencer's stream may be stuck behind messages that wait, at others,
+    /// The member has to be answered: what is announced in the sequencer's stream may be stuck behind messages that wait, at others,
     /// for this one.
     pub fn want(
         &mut self,

@@ -281,7 +281,7 @@ impl Order {
     }
 
     fn append(&mut self, run: Run) {
-        // What has been told, and what is done, stays as it was.
+        // What has been announced, and what is done, stays as it was.
         let unannounced = self
             .leading
             .as_ref()
@@ -306,7 +306,7 @@ impl Order {
                 Some(state) if state.stream == run.stream => !run.to.is_after(state.stable),
                 Some(state) => Seq(state.stream).is_after(Seq(run.stream)),
                 // Its stream was given up here because all was stable, or with its origin. A member that asks for it all the
-                // same has to be told.
+                // same has to be announced.
                 None => !self.members.contains(&run.origin) || self.is_read(run) && is_announced,
             };
             if !passed || (self.done == 0 && !self.is_done(run, streams)) {

@@ -9,9 +9,9 @@ use wormcast_wire::{HostId, Seq};
 pub(super) struct Leading {
     /// Where the next message begins that is not ordered yet, and in which life of the stream.
     pub(super) next: BTreeMap<HostId, (u32, Seq)>,
-    /// Runs of `live` from this place on nobody has been told of.
+    /// Runs of `live` from this place on are not announced yet.
     pub unannounced: usize,
-    /// How many runs of `live`, in their order, were told first by which order message of this host's stream.
+    /// How many runs of `live`, in their order, were announced first by which order message of this host's stream.
     pub(super) announced: VecDeque<(u64, usize)>,
     pub(super) snapshot_wanted: bool,
     pub(super) snapshot_at: Instant,

@@ -1,4 +1,4 @@
-//! A plan that is told by what is other than in the one before.
+//! A plan that is sent as what differs from the one before.
 
 use super::fields::rejected;
 use super::{AgentPlan, GROUPS_MAX, PlanRejected, RefusedGroup};

@@ -38,7 +38,7 @@ impl Structures for PlannedStructures {
 }
 
 impl PlannedGroup {
-    /// What the engine of `host` is told.
+    /// The plan of the engine of `host`.
     pub fn engine_plan(self: &Arc<Self>, host: HostId) -> GroupPlan {
         GroupPlan {
             id: self.id,

@@ -18,7 +18,7 @@ pub const OVERDUE_FRAMES_MAX: u32 = 32;
 /// Of STOP and GO: they come from the switch at the other end of the link. More: another host made them.
 const NEIGHBOUR_HOPS: u8 = 1;
 
-/// What was told and done since the start.
+/// Counts of signals since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlowCounters {
     pub stops: u64,
@@ -111,7 +111,7 @@ impl FlowControl {
         }
     }
 
-    /// What was told so far.
+    /// The counts so far.
     pub fn counters(&self) -> FlowCounters {
         self.counters
     }

@@ -13,7 +13,7 @@ impl Reception {
         self.is_for_origin && self.unsettled_at.is_some()
     }
 
-    /// A packet has come: what is here need not be said again yet.
+    /// A packet has come: what is here need not be repeated yet.
     pub fn note_packet(&mut self, now: Instant) {
         self.unsettled_us = UNSETTLED_US;
         self.unsettled_at = Some(now.plus_us(UNSETTLED_US));

@@ -27,7 +27,7 @@ pub struct MessageSwitch {
     pub device_id: u64,
     /// Its data plane, which has [`MessagePorts`](wormcast_switch_dataplane::MessagePorts).
     pub dataplane: DataplaneHandle,
-    /// Where it is said what is wrong with messages.
+    /// Where faults of messages are logged.
     pub log: Log,
 }
 

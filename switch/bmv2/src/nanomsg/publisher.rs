@@ -37,7 +37,7 @@ pub struct Publisher {
 #[derive(Debug, Default)]
 struct Shared {
     subscribers: Mutex<BTreeMap<u64, Subscriber>>,
-    /// Told when there is one more.
+    /// Notified when there is one more.
     joined: Notify,
     /// Connections that are open.
     open: AtomicUsize,

@@ -1,16 +1,16 @@
-//! Which idle entries are told about: pure.
+//! Which idle entries are published: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::Notification;
 
-/// What was told in the last sweep.
+/// What was published in the last sweep.
 ///
-/// An entry that stays idle is told about in every second sweep, since BMv2 remembers only
-/// what it told in the sweep before (`AgeingMonitor::do_sweep` of `ageing.cpp`).
+/// An entry that stays idle is published in every second sweep, since BMv2 remembers only
+/// what it published in the sweep before (`AgeingMonitor::do_sweep` of `ageing.cpp`).
 #[derive(Debug, Default)]
 pub struct Ageing {
-    /// Handles that were told about in the last sweep, by table.
+    /// Handles that were published in the last sweep, by table.
     told: BTreeMap<i32, BTreeSet<u32>>,
     buffers: u64,
 }
@@ -35,7 +35,7 @@ impl Ageing {
         })
     }
 
-    /// Forgets what was told, for nobody heard it.
+    /// Forgets what was published, for nobody heard it.
     pub fn forget(&mut self) {
         self.told.clear();
     }

@@ -24,7 +24,7 @@ const AGES_A_TURN: usize = 1_024;
 /// Time between two looks at ports, as BMv2's `PortMonitorActive` has it.
 const PORTS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Whether ports are told about.
+/// Whether changes of ports are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// They are interfaces, or links in memory.
@@ -39,7 +39,7 @@ pub struct Notifier {
     device_id: u64,
     publisher: Arc<Publisher>,
     learning: Mutex<Learning>,
-    /// Told when a buffer may be due earlier than before.
+    /// Notified when a buffer may be due earlier than before.
     due: Notify,
     start: Instant,
 }

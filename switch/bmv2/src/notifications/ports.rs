@@ -1,4 +1,4 @@
-//! Which changes of ports are told about: pure.
+//! Which changes of ports are published: pure.
 
 use std::collections::BTreeMap;
 

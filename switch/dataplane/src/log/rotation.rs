@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-/// Most bytes of a log file unless it is said, as in BMv2.
+/// Most bytes of a log file by default, as in BMv2.
 pub const LOG_FILE_BYTES: u64 = 5 << 20;
 
-/// Older log files that are kept unless it is said, as in BMv2.
+/// Older log files that are kept by default, as in BMv2.
 pub const OLDER_LOG_FILES: u32 = 3;
 
 /// Most older log files: each of them is renamed when a file is full.

@@ -43,7 +43,7 @@ fn sampled(suppress_redundant: bool, heartbeat: Option<Duration>, first: &Readin
     Schedule::new(timing, wanted, Arc::new(first.clone()))
 }
 
-/// Leaves told of, by interface; none: it is gone.
+/// Leaves sent, by interface; none: it is gone.
 fn told(schedule: &mut Schedule, at: Duration, reading: &Reading) -> Vec<(String, Option<usize>)> {
     let news = schedule.look(at, &Arc::new(reading.clone()));
     let told = news.into_iter().map(|news| match news.what {

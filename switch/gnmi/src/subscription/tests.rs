@@ -1,4 +1,4 @@
-//! What clients may subscribe to, and what they are told otherwise.
+//! What clients may subscribe to, and how others are refused.
 
 use tonic::{Code, Status};
 

@@ -219,7 +219,7 @@ fn each_role_has_a_primary() {
     let told = arbitration.update(c, &of_role("r", Some(config(8)), Some(4)));
     let role = told.unwrap()[0].1.role.clone().unwrap();
     assert_eq!(role.config, Some(config(9)));
-    // Its end is told to its role only, and the role stays known.
+    // Its end is announced to its role only, and the role stays known.
     assert_eq!(codes(&arbitration.disconnect(B)), [(3, 5, Some(5))]);
     arbitration.disconnect(c);
     let rejection = arbitration.check_primary(7, ("r", 0), id(5)).unwrap_err();

@@ -288,8 +288,8 @@ impl Writer {
             }
             Outbound::Notice(Notice::MemberFailed { message, host, .. }) => {
                 let of_message = |index: &&usize| desk.record.sent[**index].number == Some(message);
-                let told = self.awaited.iter().find(of_message).copied();
-                if let Some(index) = told {
+                let found = self.awaited.iter().find(of_message).copied();
+                if let Some(index) = found {
                     let states = &mut desk.record.sent[index].states;
                     states.push((desk.now_us, host, false));
                 }

@@ -53,14 +53,14 @@ struct Stream {
     /// Not before this, so that applications get runs of packets.
     read_at: Instant,
     unclaimed_since: Option<Instant>,
-    /// When the origin is told, or told again, that nobody receives here.
+    /// When the origin is sent, first or again, that nobody receives here.
     unclaimed_due: Option<Instant>,
     message: Option<Arriving>,
     /// In an ordered group: what the message is that is read now or next.
     opened: Option<Opened>,
     /// When the sequencer is asked for its place.
     ask_at: Option<Instant>,
-    /// When the origin of the message that comes first is told, or told again, that this one waits.
+    /// When the origin of the message that comes first is sent, first or again, that this one waits.
     remind_at: Option<Instant>,
 }
 
@@ -265,7 +265,7 @@ impl Receiving {
         self.note_read(stream_key);
         if let Some(stream) = self.streams.get_mut(&stream_key) {
             stream.message = None;
-            // The engine has told once that there is something; there may be more.
+            // The engine has reported once that there is something; there may be more.
             stream.readable = true;
         }
         if let Some(connection) = connections.open.get_mut(&key.connection) {

@@ -11,7 +11,7 @@ use wormcast_protocol::{Arrived, Engine, Instant};
 use wormcast_wire::order::{FOR_APPLICATIONS, ORDER};
 use wormcast_wire::{FailReason, GroupId, HostId, Seq};
 
-/// Time after which the turn is looked at anew where nothing has told that it came, µs.
+/// Time after which the turn is looked at anew where no event said that it came, µs.
 pub(super) const TURN_LOOK_US: u64 = 50_000;
 
 /// Questions of members that are answered in one turn. More: they ask again.

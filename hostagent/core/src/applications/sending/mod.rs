@@ -42,7 +42,7 @@ struct Sender {
     group: GroupId,
     pending: VecDeque<Item>,
     pending_bytes: u32,
-    /// Taken by the engine, but the client has not been told yet.
+    /// Taken by the engine, but the client has not been answered yet.
     ungranted_bytes: u32,
     progress: Option<Progress>,
     /// Messages in flight or lately finished, by number.

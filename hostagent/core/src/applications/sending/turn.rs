@@ -32,7 +32,7 @@ pub(super) struct Turn {
     pub(super) orders_read: u64,
     /// When a member of an ordered group has last said that it waits for this stream.
     pub(super) asked_at: Option<Instant>,
-    /// Who is to be told when a message is stable; absent if its sender is gone.
+    /// Who is to be notified when a message is stable; absent if its sender is gone.
     pub(super) owners: BTreeMap<u64, Key>,
     /// Of these messages, who took no part when they began.
     pub(super) began_without: BTreeMap<u64, Arc<[LeftOut]>>,
