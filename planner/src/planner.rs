@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wormcast_routing::routes::Setting;
-use wormcast_routing::topology::{Host, Topology};
+use wormcast_routing::topology::Topology;
 use wormcast_wire::{GroupId, HostId, PortId, SwitchId};
 
 use crate::agent_plan::agents::AgentPlanner;
@@ -15,7 +15,7 @@ use crate::difference::stages::differing;
 use crate::gather::GatherPlanner;
 use crate::guard::groups::GroupGuard;
 use crate::guard::trees::TreeLengths;
-use crate::guard::{self, Guard, Guarded};
+use crate::guard::{Guard, Guarded};
 use crate::model::agent::{AgentPlan, HostRoutes};
 use crate::model::failure::{PlanFailure, Subject};
 use crate::model::groups::Group;
@@ -72,22 +72,22 @@ pub struct FabricState {
 /// order would give.
 #[derive(Debug)]
 pub struct Planner {
-    setting: Setting,
+    pub(crate) setting: Setting,
     /// What is up and what is known in the plan before; nothing if there is none to build on.
     network: Option<(Topology, Topology)>,
     parts: Vec<BTreeSet<SwitchId>>,
     roots: Vec<SwitchId>,
     lengthened: u64,
     groups: BTreeMap<GroupId, Arc<Group>>,
-    switches: SwitchPlanner,
-    agents: AgentPlanner,
+    pub(crate) switches: SwitchPlanner,
+    pub(crate) agents: AgentPlanner,
     in_force: Option<RouteOrder>,
     next: Option<RouteOrder>,
     method: Method,
     /// While the order changes, with the topology that said who re-injects.
-    bridge: Option<(Topology, Bridge)>,
-    bridge_plans: BTreeMap<HostId, Arc<AgentPlan>>,
-    crossed_max: u32,
+    pub(crate) bridge: Option<(Topology, Bridge)>,
+    pub(crate) bridge_plans: BTreeMap<HostId, Arc<AgentPlan>>,
+    pub(crate) crossed_max: u32,
     /// Those of this plan alone.
     crossed_now: u32,
     /// Ends of links that carry nothing.
@@ -100,14 +100,14 @@ pub struct Planner {
     announced: BTreeMap<SwitchId, Arc<SwitchState>>,
     /// Links carry other frames than in the plan before.
     mtu_limits_changed: bool,
-    guard: Guard,
+    pub(crate) guard: Guard,
     /// What the guard of each switch admits, by the plan before.
-    guarded: BTreeMap<SwitchId, Guarded>,
-    group_guard: GroupGuard,
+    pub(crate) guarded: BTreeMap<SwitchId, Guarded>,
+    pub(crate) group_guard: GroupGuard,
     /// TREE routes of hosts, and of hosts on a bridge.
-    tree_lengths: [TreeLengths; 2],
+    pub(crate) tree_lengths: [TreeLengths; 2],
     /// Hosts may re-inject for the sake of a bridge alone.
-    admits_more: bool,
+    pub(crate) admits_more: bool,
     gather: GatherPlanner,
 }
 
@@ -212,12 +212,6 @@ impl Planner {
             self.agents.mtu_limits = Arc::new(links);
             self.mtu_limits_changed = true;
         }
-    }
-
-    /// Switches admit what this asks for, from now on, and agents keep to the rates whether the guard is on or not.
-    pub fn set_guard(&mut self, guard: Guard) {
-        self.agents.rates.set(&guard.rates);
-        self.guard = guard;
     }
 
     /// Switches pass worms on in this way, from now on, and agents send `trains` or do not. Whoever asks for trains has
@@ -408,65 +402,6 @@ impl Planner {
             });
         }
         failures
-    }
-
-    /// Plans the guard of every switch; gives where it is other than before.
-    fn admit(
-        &mut self,
-        groups: &BTreeMap<GroupId, Arc<Group>>,
-        (up, known): (&Topology, &Topology),
-        agents: &BTreeSet<HostId>,
-    ) -> BTreeMap<SwitchId, Vec<Place>> {
-        let by_routes = self.setting.algorithm.uses_in_transit_hosts();
-        self.admits_more = self.guard.on && !by_routes && self.bridge.is_some();
-        let re_injects = |host: &&Host| host.transit && (by_routes || self.admits_more);
-        let hosts = up.hosts().iter().chain(known.hosts());
-        let to_root = self.agents.root_routes().map(|ports| ports.len());
-        let (mut trees_longest, mut hairpins) = Default::default();
-        if self.guard.on {
-            let [own, bridged] = &mut self.tree_lengths;
-            (trees_longest, hairpins) = own.of(self.agents.agents.values());
-            if self.agents.by_root {
-                hairpins.extend(&self.agents.roots);
-            }
-            for (host, bytes) in bridged.of(self.bridge_plans.values()).0 {
-                let longest = trees_longest.entry(host).or_default();
-                *longest = bytes.max(*longest);
-            }
-        }
-        let needs = guard::Needs {
-            guard: &self.guard,
-            known,
-            agents,
-            groups,
-            transit: hosts.filter(re_injects).map(|host| host.id).collect(),
-            route_longest: to_root.fold(self.crossed_max as usize, usize::max),
-            trees_longest,
-            hairpins,
-        };
-        let carriers = if self.guard.on {
-            self.switches.carriers()
-        } else {
-            BTreeMap::new()
-        };
-        let switches = &mut self.switches.switches;
-        let guarded = guard::plan(&needs, switches.keys().copied());
-        let nothing = Guarded::default();
-        let touched = guarded.iter().filter_map(|(switch, after)| {
-            let before = self.guarded.get(switch).unwrap_or(&nothing);
-            let state = switches.get_mut(switch).expect("it is of these");
-            let places = guard::apply(state, before, after);
-            (!places.is_empty()).then_some((*switch, places))
-        });
-        let mut touched: BTreeMap<SwitchId, Vec<Place>> = touched.collect();
-        self.guarded = guarded;
-        let of_groups = self
-            .group_guard
-            .change(&self.guard, known, carriers, switches);
-        for (switch, places) in of_groups {
-            touched.entry(switch).or_default().extend(places);
-        }
-        touched
     }
 
     fn hosts_routes(&self) -> BTreeMap<HostId, HostRoutes> {

@@ -7,6 +7,7 @@
 
 pub(crate) mod difference;
 pub(crate) mod groups;
+mod planner;
 pub(crate) mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
