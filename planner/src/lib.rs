@@ -21,6 +21,7 @@ mod planner;
 pub mod replay;
 mod reuse;
 mod switch_plan;
+mod trace;
 mod wormhole;
 mod written;
 

@@ -9,7 +9,7 @@ use crate::model::ids::{
 };
 use crate::model::state::{KeyFields, MatchValue, TableDefault, TableEntry, action, exact};
 use crate::switch_plan::class_d::ClassDNumbers;
-use wormcast_wire::{GroupId, PortId, SwitchId};
+use wormcast_wire::{GroupId, PortId};
 
 const TABLE_PORTS: &str = "ingress.ports";
 pub(crate) const TABLE_PORT_ROLES: &str = "ingress.port_roles";
@@ -18,7 +18,6 @@ pub(crate) const TABLE_TREE_SETS: &str = "ingress.tree_sets";
 pub const TABLE_GROUPS: &str = "ingress.groups";
 const TABLE_CLASS_D: &str = "ingress.class_d";
 const TABLE_EDGE_PORTS: &str = "egress.edge_ports";
-pub(crate) const TABLE_TRACE: &str = "egress.trace";
 
 /// What a switch knows of its ports: which exist, which neighbour or host they lead to, or led to when
 /// last heard of.
@@ -93,14 +92,6 @@ pub(crate) fn tree_set_default(ports: u16) -> TableDefault {
     TableDefault {
         table: TABLE_TREE_SETS.into(),
         action: action("ingress.replicate_filtered", &parameters),
-    }
-}
-
-/// The number by which a switch signs its records of hops.
-pub(crate) fn trace_default(switch: SwitchId) -> TableDefault {
-    TableDefault {
-        table: TABLE_TRACE.into(),
-        action: action("egress.trace_as", &[("switch", switch.0.into())]),
     }
 }
 

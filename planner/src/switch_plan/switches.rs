@@ -15,11 +15,12 @@ use crate::model::state::{Action, EntryKey, Place, SwitchState, TableEntry};
 use crate::order::parts::Part;
 use crate::switch_plan::class_d::ClassDNumbers;
 use crate::switch_plan::entries::{
-    class_d_entries, group_entry, port_entries, trace_default, tree_set_default, tree_set_entries,
+    class_d_entries, group_entry, port_entries, tree_set_default, tree_set_entries,
 };
 use crate::switch_plan::replication::{GroupTree, allocate_mgids, port_groups, tree_set_groups};
 use crate::switch_plan::table_numbers::{Along, TableNumbers};
 use crate::switch_plan::trees::own_ports;
+use crate::trace::trace_default;
 use crate::wormhole::{Switching, hold_groups, interrupt_group, wormhole_default};
 
 /// Addresses never take all numbers: each number of an address has an entry of `ingress.class_d`.
