@@ -219,7 +219,7 @@ fn first_paths_are_as_short_as_those_of_osud_and_fill_channels_more() {
             assert_eq!(b.pieces.len(), 1);
         }
     }
-    // 288 pairs of 64 × 63, as routing/README.md has it.
+    // 288 pairs of 64 × 63, as routing/ALGORITHMS.md has it.
     assert!((osud.fullest(&peers) - 288.0 / 63.0).abs() < 1e-9);
     assert!(first.fullest(&peers) > osud.fullest(&peers));
 }

@@ -191,7 +191,7 @@ def test_other_commands_are_there(document: str, command: str) -> None:
 
 def test_tables_of_bounds_name_the_files_that_have_them() -> None:
     rows = re.findall(
-        r"`([a-z_]+/[a-z_]+\.py)`: ((?:`\w+`(?:, )?)+)", (ROOT / "controller/README.md").read_text()
+        r"`([a-z_]+/[a-z_]+\.py)`: ((?:`\w+`(?:, )?)+)", (ROOT / "controller/OPERATION.md").read_text()
     )
     assert len(rows) > 20
     for file, names in rows:

@@ -18,11 +18,15 @@ MAIN_MAX = {
     "LIMITATIONS.md": 750,
     "CHANGELOG.md": 500,
     "wire/SPEC.md": 3300,
-    "protocol/README.md": 2000,
-    "controller/README.md": 1650,
+    "protocol/RULES.md": 2000,
+    "controller/OPERATION.md": 1600,
     "hostagent/API.md": 1850,
     "docs/operate.md": 1900,
 }
+TOP_MAX = 18
+"""Folders at the top."""
+SCREEN = 60
+"""Lines."""
 LIMITS_MAX = 40
 LIMIT_MAX = 25
 PATHS = [path.relative_to(ROOT).as_posix() for path in documents()]
@@ -52,6 +56,17 @@ def test_all_documents_together_are_bounded() -> None:
     total = sum(sizes.values())
     longest = sorted(sizes.items(), key=lambda item: -item[1])[:12]
     assert total <= ALL_MAX, f"{total} words, {ALL_MAX} at most; the longest: {longest}"
+
+
+def test_each_folder_at_the_top_begins_with_a_screen_to_read() -> None:
+    folders = {path.split("/")[0] for path in PATHS if "/" in path}
+    assert len(folders) <= TOP_MAX
+    long = {}
+    for folder in sorted(folders):
+        page = ROOT / folder / ("index.md" if folder == "docs" else "README.md")
+        if (lines := page.read_text().count("\n")) > SCREEN:
+            long[folder] = lines
+    assert not long, f"at most {SCREEN} lines: what it is, what it may import, where to begin"
 
 
 def test_limitations_are_a_page_and_each_says_where_to_read_on() -> None:

@@ -22,7 +22,7 @@ public final class FabricHost {
      *
      * @param id    its number
      * @param name  its name
-     * @param state a state of controller/README.md
+     * @param state a state of controller/OPERATION.md
      * @param place its port, or null if that is not known
      * @param mac   address, or null if that is not known
      */
@@ -53,7 +53,7 @@ public final class FabricHost {
     }
 
     /**
-     * A state of controller/README.md.
+     * A state of controller/OPERATION.md.
      *
      * @return state
      */
