@@ -15,8 +15,10 @@ import pytest
 from finsy.proto.p4.config.v1.p4info_pb2 import P4Info
 from google.protobuf import text_format
 from rig.targets import COMPILED, REPOSITORY
+from vector_files import load_vectors
 from wormcast import wire as ids
 from wormcast.routing import held
+from wormcast_planner import TABLES_WITH_DEFAULT
 
 P4SRC = REPOSITORY / "p4src"
 TOFINO = REPOSITORY / "targets" / "tofino"
@@ -200,55 +202,55 @@ def _preambles(file: str = "wormcast.p4info.txtpb") -> dict[str, int]:
     return {name: int(number) for number, name in found}
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("ingress.ports", 0x02000001),
-        ("ingress.port_roles", 0x02000002),
-        ("ingress.tree_sets", 0x02000003),
-        ("ingress.groups", 0x02000004),
-        ("ingress.class_d", 0x02000005),
-        ("egress.edge_ports", 0x02000006),
-        ("egress.trace", 0x0200000B),
-        ("ingress.port_known", 0x01000001),
-        ("ingress.role", 0x01000002),
-        ("ingress.replicate", 0x01000003),
-        ("ingress.replicate_filtered", 0x01000004),
-        ("ingress.enter_group", 0x01000005),
-        ("egress.to_host", 0x01000007),
-        ("egress.trace_as", 0x01000013),
-        ("ingress.port_backed", 0x0100000A),
-        ("ingress.packet_mode", 0x01000014),
-        ("ingress.wormhole_mode", 0x01000015),
-        ("ingress.wormhole", 0x0200000C),
-        ("trains", 0x12000006),
-        ("ingress.trust_port", 0x0100000B),
-        ("ingress.admit_host", 0x0100000C),
-        ("ingress.refuse_port", 0x0100000D),
-        ("ingress.link_port", 0x01000016),
-        ("ingress.source_known", 0x0100000E),
-        ("ingress.group_open", 0x0100000F),
-        ("ingress.sender_known", 0x01000010),
-        ("ingress.guard", 0x02000007),
-        ("ingress.sources", 0x02000008),
-        ("ingress.open_groups", 0x02000009),
-        ("ingress.group_senders", 0x0200000A),
-        ("rates", 0x14000001),
-        ("punts", 0x14000002),
-        ("ingress.gather_branch", 0x01000011),
-        ("ingress.gather_unknown", 0x01000012),
-        ("ingress.gather", 0x0200000D),
-        ("gather_life", 0x16000001),
-        ("gather_told", 0x16000002),
-        ("gather_cumulative", 0x16000003),
-        ("gather_stable", 0x16000004),
-        ("drops", 0x12000001),
-        ("ingress_ports", 0x12000002),
-        ("egress_ports", 0x12000003),
-        ("kinds", 0x12000004),
-        ("filtered", 0x12000005),
-    ],
-)
+IDS = {
+    "ingress.ports": 0x02000001,
+    "ingress.port_roles": 0x02000002,
+    "ingress.tree_sets": 0x02000003,
+    "ingress.groups": 0x02000004,
+    "ingress.class_d": 0x02000005,
+    "egress.edge_ports": 0x02000006,
+    "egress.trace": 0x0200000B,
+    "ingress.port_known": 0x01000001,
+    "ingress.role": 0x01000002,
+    "ingress.replicate": 0x01000003,
+    "ingress.replicate_filtered": 0x01000004,
+    "ingress.enter_group": 0x01000005,
+    "egress.to_host": 0x01000007,
+    "egress.trace_as": 0x01000013,
+    "ingress.port_backed": 0x0100000A,
+    "ingress.packet_mode": 0x01000014,
+    "ingress.wormhole_mode": 0x01000015,
+    "ingress.wormhole": 0x0200000C,
+    "trains": 0x12000006,
+    "ingress.trust_port": 0x0100000B,
+    "ingress.admit_host": 0x0100000C,
+    "ingress.refuse_port": 0x0100000D,
+    "ingress.link_port": 0x01000016,
+    "ingress.source_known": 0x0100000E,
+    "ingress.group_open": 0x0100000F,
+    "ingress.sender_known": 0x01000010,
+    "ingress.guard": 0x02000007,
+    "ingress.sources": 0x02000008,
+    "ingress.open_groups": 0x02000009,
+    "ingress.group_senders": 0x0200000A,
+    "rates": 0x14000001,
+    "punts": 0x14000002,
+    "ingress.gather_branch": 0x01000011,
+    "ingress.gather_unknown": 0x01000012,
+    "ingress.gather": 0x0200000D,
+    "gather_life": 0x16000001,
+    "gather_told": 0x16000002,
+    "gather_cumulative": 0x16000003,
+    "gather_stable": 0x16000004,
+    "drops": 0x12000001,
+    "ingress_ports": 0x12000002,
+    "egress_ports": 0x12000003,
+    "kinds": 0x12000004,
+    "filtered": 0x12000005,
+}
+
+
+@pytest.mark.parametrize(("name", "number"), IDS.items())
 def test_names_and_ids_of_the_contract(name: str, number: int) -> None:
     """Controllers and saved state refer to these; they never change."""
     assert _preambles()[name] == number
@@ -262,6 +264,25 @@ def test_every_table_counter_and_meter_is_in_the_contract() -> None:
     for name, number in _preambles().items():
         if number >> 24 in (0x02, 0x12, 0x14):
             assert f"`{name}`" in contract, name
+
+
+def test_every_name_that_a_controller_writes_has_its_id_above() -> None:
+    """A new one too: from then on it never changes."""
+    misses = {"NoAction", *(f"ingress.{what}_unknown" for what in ("port", "group", "class_d"))}
+    written = {name for name, number in _preambles().items() if number >> 24 in (0x01, 0x02, 0x12, 0x14)}
+    assert written - IDS.keys() == misses
+
+
+def test_defaults_that_a_controller_may_set_are_read_back() -> None:
+    info = text_format.Parse((COMPILED / "wormcast.p4info.txtpb").read_text(), P4Info())
+    free = [table.preamble.name for table in info.tables if not table.const_default_action_id]
+    assert sorted(free) == sorted(TABLES_WITH_DEFAULT)
+
+
+def test_every_table_is_filled_in_a_state_of_the_vectors() -> None:
+    states = load_vectors("worm_switch.json")["states"]
+    filled = {entry["table"] for state in states.values() for entry in state["tables"] + state["defaults"]}
+    assert filled == {name for name, number in _preambles().items() if number >> 24 == 0x02}
 
 
 # Tables that only the chip needs: between ports and device ports.

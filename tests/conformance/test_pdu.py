@@ -1,5 +1,7 @@
 """The Scapy layers of the host protocol, by themselves and against pdu.json."""
 
+import re
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from oracle.pdu import (
     pdu_crc,
     pdu_fault,
 )
+from rig.targets import REPOSITORY
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 from vector_files import load_vectors
@@ -130,6 +133,32 @@ def _body(entry: Json) -> Packet:
         case "PROBE":
             return PduProbe(way=entry["way"], attempt=entry["attempt"])
     return PduStatus(stable=entry["stable"])
+
+
+def test_each_flag_is_set_in_one_vector_and_not_in_another() -> None:
+    """Else a codec that forgot it would pass."""
+    seen = defaultdict(set)
+    for entry in DOCUMENT["pdus"]:
+        for field, value in entry.items():
+            if type(value) is bool:
+                seen[entry["type"], field].add(value)
+    assert seen
+    assert not {field: values for field, values in seen.items() if len(values) < 2}
+
+
+def test_the_flags_of_the_specification_are_those_of_the_codec() -> None:
+    """By name and bit; the text below the table names those that all types have."""
+    text = (REPOSITORY / "wire" / "SPEC.md").read_text().split("### 5.1 Flags")[1].split("###")[0]
+    said = {
+        (name, int(bit))
+        for bit, cells in re.findall(r"(?m)^\| (\d) \|(.*)$", text)
+        for name in re.findall(r"\| ([A-Z][A-Z_0-9]+)", f"|{cells}")
+    }
+    said |= {(name, int(bit)) for bit, name in re.findall(r"bit (\d) (?:is )?([A-Z]+)", text)}
+    code = (REPOSITORY / "wire" / "src" / "pdu_flags.rs").read_text()
+    constants = re.findall(r"const (?:DATA_|STATUS_)?(\w+): u8 = 1 << (\d);", code)
+    assert len(constants) == code.count("pub const")
+    assert said == {(name, int(bit)) for name, bit in constants}
 
 
 @pytest.mark.parametrize("entry", _named("pdus"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from wormcast.client import frames
 from wormcast.directory.server import PLAN_BYTES_MAX
 from wormcast.discovery.lldp import NAME_BYTES_MAX
 from wormcast.mininet import report
-from wormcast.network.groups import SCHEME_DEFAULT, SCHEMES
+from wormcast.network.group_body import ParametersBody
+from wormcast.network.groups import SCHEME_DEFAULT, SCHEMES, Parameters
 from wormcast_planner import GROUP_BROADCAST, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX, is_copied_by_switches
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -85,6 +87,23 @@ def test_what_is_said_of_schemes_is_said_of_all() -> None:
     assert SCHEME_DEFAULT in SCHEMES
     assert set(SCHEMES) == {*routing.schemes(), "auto"}
     assert set(SHAPES["guard"]) == {name for name in routing.schemes() if is_copied_by_switches(name)}
+
+
+def test_an_option_of_a_group_is_known_to_rest_controller_and_planner() -> None:
+    """The compiler sees Rust alone, and mypy not what Rust reads of a Python object."""
+    python = ROOT / "planner" / "python"
+    stub = ast.parse((python / "wormcast_planner.pyi").read_text())
+    given = {
+        each.name: {part.name for part in each.body if isinstance(part, ast.FunctionDef)}
+        for each in stub.body
+        if isinstance(each, ast.ClassDef)
+    }
+    options = {one.name for one in fields(Parameters)}
+    assert options == set(ParametersBody.model_fields) == given["ParametersLike"]
+    read = set(re.findall(r'"(\w+)"', (python / "src" / "given_group.rs").read_text()))
+    assert read == given["GroupLike"] | options
+    # What is no shape is left out where a file is asked for: plan_requests.py.
+    assert {name.rstrip("_") for name in options} - set(SHAPES) == {"ordered"}
 
 
 def test_the_numbers_of_the_p4_program_are_those_of_the_wire() -> None:
