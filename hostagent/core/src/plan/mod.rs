@@ -2,7 +2,7 @@
 
 mod change;
 #[cfg(test)]
-mod examples;
+pub(crate) mod examples;
 pub(crate) mod fields;
 mod group;
 mod left_out;
