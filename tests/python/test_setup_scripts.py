@@ -106,6 +106,22 @@ def test_skipped_tests_are_counted_by_what_they_lack() -> None:
     assert subprocess.run([ROOT / "setup" / "skipped"], input="", capture_output=True, text=True).stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [("tests/a.py", 0), ("tests/b", 0), ("tests/asked.py", 1), ("tests/named.py", 1), ("tests/none.py", 1)],
+)
+def test_a_part_has_not_passed_if_tests_of_it_were_skipped(place: str, code: int) -> None:
+    lines = (
+        "SKIPPED [2] tests/a.py:3: simple_switch_grpc is not on the PATH\n"
+        "SKIPPED [1] tests/b.py:40: not run: tests/named.py runs it\n"
+        "SKIPPED [1] tests/asked.py:5: WORMCAST_X names no folder\n"
+        "SKIPPED [8] tests/asked.py:9: needs a backend: P4C_TOFINO\n"
+    )
+    assert (
+        subprocess.run([ROOT / "setup" / "skipped", "--of", place], input=lines, text=True).returncode == code
+    )
+
+
 def test_what_runs_side_by_side_fails_whole_and_is_named(tmp_path: Path) -> None:
     took, skipped = tmp_path / "took", tmp_path / "skipped"
     done = subprocess.run(
