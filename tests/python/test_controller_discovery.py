@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from controller_lab.announcing import encode_announcement
-from wormcast.discovery.direction import SILENCE_MIN_S
+from wormcast.discovery.direction import SILENCE_DELAYS, SILENCE_MIN_S
 from wormcast.discovery.links import (
     PROBE_INTERVAL_REPORTED_S,
     PROBES_PER_S_MAX,
@@ -72,7 +72,7 @@ class Wire:
             if sent in cable.ends() and cable not in self.cut and self.passes(sent):
                 (far,) = [end for end in cable.ends() if end != sent]
                 if self.monitor._switches[far[0]].connected and far[0] not in self.paused:
-                    self.monitor.handle_probe(sent, far)
+                    self.monitor.handle_probe(sent, far, self.now, self.now)
 
 
 def ring(passes: Callable[[PortRef], bool] = lambda _: True) -> Wire:
@@ -118,7 +118,7 @@ def test_a_port_that_is_down_takes_its_link_along_at_once() -> None:
     wire.run(10.0)
     assert wire.sent == pytest.approx(6 * 40 + 6 * 10 + 3 * 40, rel=0.1), "who tells is asked less often"
     wire.monitor.note_ports(A, [PortId(1)], wire.now)
-    wire.monitor.handle_probe(ref(1, 1), ref(0, 1))  # was on its way
+    wire.monitor.handle_probe(ref(1, 1), ref(0, 1), wire.now, wire.now)  # was on its way
     assert wire.monitor.links() == set(CABLES[1:])
     wire.run(3.0)
     assert wire.monitor.links() == set(CABLES[1:])
@@ -153,25 +153,43 @@ def test_a_link_that_loses_much_is_not_down(share: float) -> None:
 
 
 def test_a_queue_that_fills_makes_probes_late_and_no_link_down() -> None:
-    """Half a second of delay, which grows by 1 ms in each 2 ms."""
+    """Up to four seconds of delay, which grows by 1 ms in each 2 ms: the switch behind it gets no processor."""
     wire = ring()
     wire.run(1.0)
-    waiting: deque[tuple[float, PortRef]] = deque()
+    waiting: deque[tuple[float, float]] = deque()
     probe, delay = wire.monitor.handle_probe, 0.0
 
-    def late(sent: PortRef, received: PortRef) -> None:
+    def late(sent: PortRef, received: PortRef, sent_at: float, now: float) -> None:
         if sent == ref(0, 1):
-            waiting.append((wire.now + delay, sent))
+            waiting.append((wire.now + delay, sent_at))
         else:
-            probe(sent, received)
+            probe(sent, received, sent_at, now)
 
     wire.monitor.handle_probe = late  # type: ignore[method-assign]
-    for _ in range(2000):
+    for _ in range(4000):
         wire.run(0.01)
-        delay = min(delay + 0.005, 0.5)
+        delay = min(delay + 0.005, 4.0)
         while waiting and waiting[0][0] <= wire.now:
-            probe(waiting.popleft()[1], ref(1, 1))
+            probe(ref(0, 1), ref(1, 1), waiting.popleft()[1], wire.now)
         assert wire.monitor.links() == set(CABLES), wire.now
+    wire.run(SILENCE_DELAYS * delay + 1.0)
+    assert wire.monitor.links() == set(CABLES[1:]), "a cut is told all the same"
+
+
+def test_a_probe_of_a_cable_that_was_moved_says_nothing_when_it_comes_late() -> None:
+    wire = ring()
+    wire.run(1.0)
+    moved = Link.between(ref(0, 1), ref(2, 0))
+    wire.cut.add(CABLES[0])
+    wire.monitor.handle_probe(ref(0, 1), ref(2, 0), wire.now, wire.now)
+    wire.monitor.handle_probe(ref(2, 0), ref(0, 1), wire.now, wire.now)
+    wire.monitor.handle_probe(ref(0, 1), ref(1, 1), wire.now - 0.5, wire.now)
+    assert wire.monitor.links() == {moved, *CABLES[1:]}
+    wire.run(2.0)
+    assert wire.monitor.links() == set(CABLES[1:])
+    for one, other in (moved.ends(), moved.ends()[::-1]):
+        wire.monitor.handle_probe(one, other, wire.now - 2.0, wire.now)
+    assert wire.monitor.links() == set(CABLES[1:]), "it is down since"
 
 
 def test_links_survive_loss_and_corruption() -> None:
@@ -275,8 +293,8 @@ def test_links_are_known_until_their_ports_lead_elsewhere_or_their_switch_is_rem
     later.restore_suspected(wire.monitor.known_switches(), wire.monitor.known_links())
     assert (later.known_links(), later.links()) == (set(CABLES), set())
     assert list(later.known_switches()) == [A, B, C]
-    wire.monitor.handle_probe(ref(0, 1), ref(2, 0))
-    wire.monitor.handle_probe(ref(2, 0), ref(0, 1))
+    wire.monitor.handle_probe(ref(0, 1), ref(2, 0), wire.now, wire.now)
+    wire.monitor.handle_probe(ref(2, 0), ref(0, 1), wire.now, wire.now)
     assert wire.monitor.known_links() == {Link.between(ref(0, 1), ref(2, 0)), *CABLES[1:]}
     wire.monitor.remove_switch(C)
     assert not wire.monitor.known_links()
@@ -330,7 +348,7 @@ def test_many_links_are_probed_less_often() -> None:
                 monitor.hear(ref[0], now)
                 monitor.handle_echo(ref)
             else:
-                monitor.handle_probe(ref, cables[ref])
+                monitor.handle_probe(ref, cables[ref], now, now)
                 sent += now >= 10.0
         monitor.handle_timeout(now)
         now += 0.05
@@ -367,8 +385,8 @@ def test_idle_ports_and_echoes_of_many_switches_keep_to_the_budget_too() -> None
 def test_a_recabled_port_moves_its_link() -> None:
     wire = ring()
     wire.run(1.0)
-    wire.monitor.handle_probe(ref(0, 1), ref(2, 0))
-    wire.monitor.handle_probe(ref(2, 0), ref(0, 1))
+    wire.monitor.handle_probe(ref(0, 1), ref(2, 0), wire.now, wire.now)
+    wire.monitor.handle_probe(ref(2, 0), ref(0, 1), wire.now, wire.now)
     assert wire.monitor.links() == {Link.between(ref(0, 1), ref(2, 0)), *CABLES[1:]}
 
 
@@ -447,7 +465,7 @@ def test_remembered_switches_that_do_not_come_back_are_down() -> None:
 def test_probes_of_unknown_ports_are_counted_and_ignored() -> None:
     wire = ring()
     for sent, received in ((ref(9, 0), ref(0, 0)), (ref(0, 0), ref(0, 4)), (ref(0, 0), ref(0, 0))):
-        wire.monitor.handle_probe(sent, received)
+        wire.monitor.handle_probe(sent, received, wire.now, wire.now)
     assert wire.monitor.probes_rejected == 3
     assert not wire.monitor.links()
 

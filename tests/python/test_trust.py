@@ -17,7 +17,7 @@ from wormcast.discovery.lldp import (
     prove,
 )
 from wormcast.discovery.port_rates import BURST, OVER_AFTER_S, RATE_PER_S, PortRates
-from wormcast.discovery.probe_registry import VALID_S, ProbeRefused, ProbeRegistry
+from wormcast.discovery.probe_registry import VALID_MIN_S, VALID_S, ProbeRefused, ProbeRegistry
 from wormcast.guard.state import Guard
 from wormcast.network.ids import CPU_PORT, HostId, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
@@ -99,11 +99,11 @@ def test_a_probe_counts_once_and_in_time() -> None:
     with pytest.raises(ProbeRefused, match="seen twice"):
         probes.take(first, ref(1, 1), 0.6)
     with pytest.raises(ProbeRefused, match="too late"):
-        probes.take(second, ref(1, 1), VALID_S + 0.1)
-    probes.take(second, ref(1, 1), VALID_S + 0.1, stretch=2.0)
-    probes.send(ref(0, 1), 10.0)
+        probes.take(second, ref(1, 1), VALID_MIN_S + 0.1)
+    assert probes.take(second, ref(1, 1), VALID_MIN_S + 0.1, stretch=VALID_MIN_S / VALID_S + 1) == 0.0
+    probes.send(ref(0, 1), 2 * VALID_MIN_S)
     with pytest.raises(ProbeRefused, match="too late"):
-        probes.take(first, ref(1, 1), 10.0)
+        probes.take(first, ref(1, 1), 2 * VALID_MIN_S)
     assert len(probes._sent) == 1, "what is too old is not kept"
 
 
@@ -125,7 +125,7 @@ def test_hosts_that_hand_on_probes_make_no_link(guarded: bool) -> None:
     assert links == {Link.between(ref(0, 3), ref(1, 3))}
     old = [fabric.packets.probe(fabric.places[name], 0.0) for name in ("h0", "h2")]
     for n in range(50):
-        fabric.now = n / 10
+        fabric.now = n / 49 * 1.2 * VALID_MIN_S
         for name in MACS:
             fabric.announce(name, fabric.places[name])
         fabric.cross(fabric.places["h0"], fabric.places["h2"])

@@ -31,10 +31,11 @@ def links() -> list[Link]:
 async def probe(controller: Controller, cut: set[Link]) -> None:
     """Probes come in over all links but these."""
     while True:
+        now = controller.clock.now()
         for link in set(links()) - cut:
             one, other = link.ends()
-            controller.monitor.handle_probe(one, other)
-            controller.monitor.handle_probe(other, one)
+            controller.monitor.handle_probe(one, other, now, now)
+            controller.monitor.handle_probe(other, one, now, now)
         controller.network.notice()
         await asyncio.sleep(0.1)
 

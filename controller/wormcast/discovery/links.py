@@ -87,6 +87,8 @@ class LinkMonitor:
         self._arrivals: dict[PortRef, PortRef] = {}
         """Receiving port to sending port; the inverse of `_directions`."""
         self._links: frozenset[Link] = frozenset()
+        self._says_from: dict[PortRef, float] = {}
+        """Probes of a port that left before say nothing: a later one has come in, or it was found down since."""
         self._stale = False
         """`_links` has to be made anew from the directions."""
         self._known: dict[PortRef, Link] = {}
@@ -111,6 +113,7 @@ class LinkMonitor:
         self._switches.pop(switch, None)
         self._seen.discard(switch)
         self._forget_directions(switch)
+        self._says_from = {ref: at for ref, at in self._says_from.items() if ref[0] != switch}
         for link in {link for link in self._known.values() if switch in (link.a, link.b)}:
             self._forget_link(link)
 
@@ -177,14 +180,17 @@ class LinkMonitor:
                 if switch in (ref[0], direction.far[0]):
                     direction.forgive()
 
-    def handle_probe(self, sent: PortRef, received: PortRef) -> None:
-        """A probe sent out of one port came in at another."""
+    def handle_probe(self, sent: PortRef, received: PortRef, sent_at: float, now: float) -> None:
+        """A probe that left by one port at `sent_at` came in at another."""
         if not self._knows(sent) or not self._knows(received) or sent == received:
             self.probes_rejected += 1
             return
+        if sent_at < self._says_from.get(sent, sent_at):
+            return
+        self._says_from[sent] = sent_at
         known = self._directions.get(sent)
         if known is not None and known.far == received:
-            known.hear()
+            known.hear(sent_at, now)
             return
         if self._is_reported_down(sent) or self._is_reported_down(received):
             return  # it was on its way when the port went down
@@ -238,7 +244,7 @@ class LinkMonitor:
                 direction = self._directions.get(ref)
                 if direction is not None and self._is_down(record, direction, now):
                     self._drop_direction(ref)
-                    direction = None
+                    self._says_from[ref], direction = now, None
                 if direction is None:
                     heard = ref in self._arrivals
                     wait_s = self._probe_interval_s if heard else self._idle_interval_s
@@ -285,7 +291,7 @@ class LinkMonitor:
         sure_until = min(sender.forwarded_at, far.forwarded_at)
         known_by_echo = max(sender.forwarded_at, far.forwarded_at) < float("inf")
         silence_s = SILENCE_MIN_S if known_by_echo else SILENCE_WITHOUT_ECHO_S
-        return far.connected and direction.is_down(sure_until, silence_s, now)
+        return far.connected and direction.is_down(sure_until, silence_s, self.stretch, now)
 
     def poll_timeout(self) -> float | None:
         """When `handle_timeout` or `poll_transmit` next has work."""

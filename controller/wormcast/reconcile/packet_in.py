@@ -103,7 +103,7 @@ class PacketIns:
         sent = (probe.switch, probe.port)
         known = self._monitor.far(sent) == place
         try:
-            self.probes.take(probe, place, now, self._monitor.stretch)
+            sent_at = self.probes.take(probe, place, now, self._monitor.stretch)
         except ProbeRefused as refused:
             # A link may double frames, a switch that was paused brings old ones.
             if not known and not echo_port(probe.port):
@@ -117,7 +117,7 @@ class PacketIns:
             self._log_refused(sent, place, why, now)
             raise LldpError("probe of a port with a host")
         links = self._monitor.links()
-        self._monitor.handle_probe(sent, place)
+        self._monitor.handle_probe(sent, place, sent_at, now)
         return self._monitor.links() != links
 
     def _why_no_link(self, sent: PortRef, place: PortRef, known: bool, now: float) -> str:
