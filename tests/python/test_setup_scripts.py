@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -51,9 +52,9 @@ def test_what_never_passed_has_to_run(checkout: Path) -> None:
 @pytest.mark.parametrize("name", ["docker/Dockerfile", "docker/new", "crate/Cargo.toml", "setup/inputs"])
 def test_what_passed_runs_again_when_a_file_of_it_changes(checkout: Path, name: str) -> None:
     passed(checkout, "image")
-    assert changed(checkout, "image") == 1
+    assert changed(checkout, "image") == 3
     (checkout / "crate" / "lib.rs").write_text("no input of it")
-    assert changed(checkout, "image") == 1
+    assert changed(checkout, "image") == 3
     path = checkout / name
     path.write_text((path.read_text() if path.exists() else "") + "\n")
     assert changed(checkout, "image") == 0
@@ -63,6 +64,26 @@ def test_a_file_that_is_gone_is_a_change(checkout: Path) -> None:
     passed(checkout, "image")
     (checkout / "docker" / "Dockerfile").unlink()
     assert changed(checkout, "image") == 0
+
+
+def test_what_passed_runs_again_when_a_file_of_it_may_not_be_run_any_more(checkout: Path) -> None:
+    (checkout / "docker" / "Dockerfile").chmod(0o755)
+    passed(checkout, "image")
+    assert changed(checkout, "image") == 3
+    (checkout / "docker" / "Dockerfile").chmod(0o644)
+    assert changed(checkout, "image") == 0
+
+
+def test_every_part_that_may_be_left_out_has_its_files() -> None:
+    named = re.findall(r"\[(\w+)\]=\S+/", (ROOT / "setup" / "test").read_text())
+    lines = (ROOT / "setup" / "inputs").read_text().splitlines()
+    assert sorted(named) == [line.split(":")[0] for line in lines]
+    for line in lines:
+        for pattern in line.split()[1:]:
+            found = subprocess.run(
+                ["git", "ls-files", "--", pattern], cwd=ROOT, capture_output=True, text=True
+            )
+            assert found.returncode or found.stdout, f"{line.split(':')[0]}: there is no {pattern}"
 
 
 def test_what_changes_while_its_tests_run_has_not_passed(checkout: Path) -> None:

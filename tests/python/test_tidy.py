@@ -10,7 +10,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-LINES_MAX = 600
 PURE_CRATES = ("wire", "routing", "verify", "planner", "protocol", "hostagent/core")
 OUTERMOST = re.compile(
     r"((?:^(?:///.*|#\[[^\n]*(?:\n [^\n]*|\n\)\])*)\n)*)^pub (?:const |unsafe |async )*(fn|trait) (\w+)",
@@ -63,15 +62,6 @@ def test_packages_of_other_folders_are_those_at_the_top() -> None:
 
     for package, folder in ((wormcast.mininet, "mininet/testbed"), (wormcast.verify, "verify/python")):
         assert [Path(place).resolve() for place in package.__path__] == [ROOT / folder]
-
-
-def test_files_can_be_read_in_a_sitting() -> None:
-    long = {
-        str(path.relative_to(ROOT)): count
-        for path in tracked(".rs", ".py", ".p4")
-        if (count := len(path.read_text().splitlines())) > LINES_MAX
-    }
-    assert not long
 
 
 def test_every_file_of_tests_is_a_module_of_their_program() -> None:

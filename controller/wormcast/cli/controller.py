@@ -104,7 +104,7 @@ def controller() -> None:
     type=click.IntRange(50, 5000),
     default=250,
     show_default=True,
-    help="Time between LLDP probes on a link. When four in a row are lost, the link is down.",
+    help="Time between LLDP probes on a link where a switch does not tell of its ports.",
 )
 @click.option(
     "--gone-after",

@@ -26,7 +26,7 @@ LOSS_MAX = 0.65
 LOSS_GAIN = 1 / 8
 """Weight of a probe in that share, which is a moving average."""
 AWAITED_MAX = 64
-"""Unanswered probes that are remembered. A direction that loses `LOSS_MAX` needs as many."""
+"""Unanswered probes that are remembered. A direction that loses `LOSS_MAX` needs 54 of them."""
 SILENCE_MIN_S = 0.1
 """A direction that is down was silent for so long at least."""
 SILENCE_DELAYS = 4.0
@@ -40,7 +40,8 @@ DELAY_FADE = 0.98
 class Direction:
     """What is known of what is behind one port."""
 
-    def __init__(self, far: PortRef) -> None:
+    def __init__(self, far: PortRef, delay_s: float = 0.0) -> None:
+        """`delay_s`: how long the probe took that came from there first."""
         self.far = far
         self.sent_at = float("-inf")
         """When the last probe left."""
@@ -48,7 +49,7 @@ class Direction:
         self._waits_since = 0.0
         """When the oldest unanswered one left, remembered or not."""
         self._loss = LOSS_MIN
-        self._delay_s = 0.0
+        self._delay_s = delay_s
         """Of the slowest probe lately."""
 
     def send(self, now: float) -> None:
@@ -81,7 +82,7 @@ class Direction:
 
     def needed(self) -> int:
         """So many unanswered in a row mean that it is down."""
-        return math.ceil(math.log(ALARMS_APART) / -math.log(self._loss))
+        return math.ceil(math.log(ALARMS_APART) / -math.log(self._loss) - 1e-9)
 
     def is_down(self, sure_until: float, silence_s: float, stretch: float, now: float) -> bool:
         """Whether enough probes are unanswered of those that left until `sure_until`: both switches have

@@ -27,7 +27,8 @@ PROBE_INTERVAL_S = 0.05
 PROBE_INTERVAL_REPORTED_S = 0.25
 """The same where both switches say which of their ports are down."""
 PROBES_PER_S_MAX = 800
-"""Probes and echoes a second in all; where more would be due, all intervals and the limit of silence grow alike."""
+"""Probes and echoes a second in all, but for those that follow late ones; where more would be due, all intervals and
+the limit of silence grow alike."""
 PROBE_IDLE_INTERVAL_S = 1.0
 """Between probes on a port where no switch has been heard."""
 SWITCH_GRACE_S = 1.0
@@ -194,7 +195,7 @@ class LinkMonitor:
             return
         if self._is_reported_down(sent) or self._is_reported_down(received):
             return  # it was on its way when the port went down
-        self._hear(sent, received)
+        self._hear(sent, received, now - sent_at)
 
     def note_ports(self, switch: SwitchId, down: Collection[PortId] | None, now: float) -> None:
         """The switch says which of its ports are down; None: it does not say any more."""
@@ -357,11 +358,11 @@ class LinkMonitor:
         record = self._switches.get(ref[0])
         return record is not None and 0 <= ref[1] < record.ports
 
-    def _hear(self, sent: PortRef, received: PortRef) -> None:
+    def _hear(self, sent: PortRef, received: PortRef, delay_s: float = 0.0) -> None:
         self._drop_direction(sent)
         if received in self._arrivals:  # recabled: the port cannot have two far ends
             self._drop_direction(self._arrivals[received])
-        self._directions[sent] = Direction(received)
+        self._directions[sent] = Direction(received, delay_s)
         self._arrivals[received] = sent
         self._stale = True
         probe_at = self._switches[received[0]].probe_at

@@ -20,8 +20,7 @@ class ProbeRefused(LldpError):
 
 
 class ProbeRegistry:
-    """Makes probes, and knows which are on their way. These are as many as leave while they count; `PROBES_PER_S_MAX`
-    bounds them."""
+    """Makes probes, and knows which are on their way. These are as many as leave while they count."""
 
     def __init__(self, key: bytes) -> None:
         """`key` signs probes. Those of a controller that had another one are refused."""

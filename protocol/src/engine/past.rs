@@ -80,10 +80,11 @@ impl Past {
         let Some(taken) = session.taken() else {
             return;
         };
-        if self.taken.len() >= PAST_MAX {
+        let key = (key, session.stream);
+        if self.taken.len() >= PAST_MAX && !self.taken.contains_key(&key) {
             self.taken.pop_first();
         }
-        self.taken.insert((key, session.stream), taken);
+        self.taken.insert(key, taken);
     }
 
     /// Up to where the stream was taken in that life: nothing of it is read a second time. Nobody takes more than a

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 _ASIDE = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(r"^\s*([-*]|\d+\.)\s|^#|^\s*$")
-_COMMAND = re.compile(r"^    \S")
-_END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`\"*(\[])")
+_COMMAND = re.compile(r"^ {4,}\S")
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`\"*(\[])")
 
 
 def words(text: str) -> int:
@@ -17,7 +17,7 @@ def words(text: str) -> int:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Of paragraphs and of items of lists. What follows a colon or a semicolon counts as a sentence."""
+    """Of paragraphs and of items of lists."""
     for paragraph in _paragraphs(text):
         yield from _END.split(paragraph)
 
