@@ -80,7 +80,6 @@ pub struct Opened {
 /// What became of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct StableMessage {
-    /// Its number.
     pub message: u64,
     /// Members that have it.
     pub delivered: usize,
@@ -93,7 +92,6 @@ pub struct StableMessage {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Incoming {
     Data {
-        /// The message.
         handle: u32,
         bytes: Bytes,
     },

@@ -229,6 +229,5 @@ fn sets_of_ports_hold_any_port() {
         [0, 63, 64, 127, 128, 253]
     );
     assert!(ports([63, 128]).is_subset(&all) && !ports([1, 128]).is_subset(&all));
-    assert_eq!(ports([1, 63, 253]).common(&all), ports([63, 253]));
-    assert!(ports([1]).common(&all).is_empty() && !all.is_empty());
+    assert!(ports([]).is_empty() && !all.is_empty());
 }

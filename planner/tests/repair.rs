@@ -146,17 +146,14 @@ fn worms_of_both_orders_are_safe_together_until_the_older_have_left() {
         // Links in use when older worms had left, where the planner left some out.
         let mut before: Option<BTreeSet<(SwitchId, u8)>> = None;
         for _ in 0..16 {
-            match random.chance(30) && !lost.is_empty() {
-                _ if before.is_some() => {}
-                true => {
-                    let back = *random.choose(&lost.iter().copied().collect::<Vec<_>>());
-                    lost.remove(&back);
-                }
-                false => {
-                    let link = *random.choose(network.links());
-                    if lost.insert(link) && random.chance(10) {
-                        silent.insert(link);
-                    }
+            let is_back = random.chance(30) && !lost.is_empty();
+            if before.is_none() && is_back {
+                let back = *random.choose(&lost.iter().copied().collect::<Vec<_>>());
+                lost.remove(&back);
+            } else if before.is_none() {
+                let link = *random.choose(network.links());
+                if lost.insert(link) && random.chance(10) {
+                    silent.insert(link);
                 }
             }
             let up = without(&network, &lost);

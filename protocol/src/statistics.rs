@@ -49,7 +49,6 @@ counters! {
         delivered_bytes,
         /// Messages handed to the application and confirmed by it.
         delivered_messages,
-        /// ACKs sent.
         acks_sent,
         /// ACKs received from children.
         acks_received,
@@ -59,7 +58,6 @@ counters! {
         gathered_received,
         /// NACKs sent: no buffer.
         nacks_sent,
-        /// NACKs received.
         nacks_received,
         /// REPAIR requests sent to the origin.
         repairs_requested,

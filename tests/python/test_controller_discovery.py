@@ -62,7 +62,7 @@ class Wire:
                 if echo_port(sent[1]):
                     self.monitor.hear(sent[0], self.now)
                     if self.echoes:
-                        self.monitor.handle_echo(sent)
+                        self.monitor.handle_echo(sent, self.now)
                 else:
                     self._deliver(sent)
             self.now += 0.01
@@ -176,6 +176,26 @@ def test_a_queue_that_fills_makes_probes_late_and_no_link_down() -> None:
     assert wire.monitor.links() == set(CABLES[1:]), "a cut is told all the same"
 
 
+def test_a_switch_that_returns_echoes_late_loses_no_link_for_it() -> None:
+    """All that it does takes 150 ms of a sudden, which its echoes show; probes of one link are still slower."""
+    wire = ring()
+    wire.run(3.0)
+    waiting: list[tuple[float, Callable[[], None]]] = []
+    echo, probe = wire.monitor.handle_echo, wire.monitor.handle_probe
+    wire.monitor.handle_echo = lambda sent, at: waiting.append((at + 0.15, lambda: echo(sent, wire.now)))  # type: ignore[method-assign]
+    for step in range(400):
+        if step == 100:
+            wire.monitor.handle_probe = lambda one, other, at, _: waiting.append(  # type: ignore[method-assign]
+                (at + 0.45, lambda: probe(one, other, at, wire.now))
+            )
+        wire.run(0.01)
+        due = [go_on for at, go_on in waiting if at <= wire.now]
+        waiting[:] = [one for one in waiting if one[0] > wire.now]
+        for go_on in due:
+            go_on()
+        assert wire.monitor.links() == set(CABLES), step
+
+
 def test_a_probe_of_a_cable_that_was_moved_says_nothing_when_it_comes_late() -> None:
     wire = ring()
     wire.run(1.0)
@@ -252,7 +272,7 @@ def test_long_intervals_of_probes_make_no_switch_silent() -> None:
         for ref in monitor.poll_transmit(now):
             if echo_port(ref[1]):
                 monitor.hear(A, now)
-                monitor.handle_echo(ref)
+                monitor.handle_echo(ref, now)
         monitor.handle_timeout(now)
         assert not monitor.silent(), now
 
@@ -318,7 +338,7 @@ def test_a_controller_that_reads_late_does_not_blame_the_network() -> None:
     waiting: deque[tuple[float, Callable[[], None]]] = deque()
     hear, echo, probe = wire.monitor.hear, wire.monitor.handle_echo, wire.monitor.handle_probe
     wire.monitor.hear = lambda switch, _: waiting.append((wire.now, lambda: hear(switch, wire.now)))  # type: ignore[method-assign]
-    wire.monitor.handle_echo = lambda sent: waiting.append((wire.now, lambda: echo(sent)))  # type: ignore[method-assign]
+    wire.monitor.handle_echo = lambda sent, _: waiting.append((wire.now, lambda: echo(sent, wire.now)))  # type: ignore[method-assign]
     wire.monitor.handle_probe = lambda *probed: waiting.append((wire.now, lambda: probe(*probed)))  # type: ignore[method-assign]
     for _ in range(3000):
         wire.run(0.01)
@@ -346,7 +366,7 @@ def test_many_links_are_probed_less_often() -> None:
         for ref in monitor.poll_transmit(now):
             if echo_port(ref[1]):
                 monitor.hear(ref[0], now)
-                monitor.handle_echo(ref)
+                monitor.handle_echo(ref, now)
             else:
                 monitor.handle_probe(ref, cables[ref], now, now)
                 sent += now >= 10.0
@@ -369,10 +389,10 @@ def test_idle_ports_and_echoes_of_many_switches_keep_to_the_budget_too() -> None
         sent += len(due) if now > 1.0 else 0  # all are asked at once when they connect
         for probe in due:
             if echo_port(probe[1]) and probe[0] != many[0]:
-                monitor.handle_echo(probe)
+                monitor.handle_echo(probe, now)
                 monitor.hear(probe[0], now)
             elif echo_port(probe[1]) and now < 1.0:
-                monitor.handle_echo(probe)  # this one answers no more
+                monitor.handle_echo(probe, now)  # this one answers no more
         monitor.handle_timeout(now)
         if silent_at is None and many[0] in monitor.silent():
             silent_at = now

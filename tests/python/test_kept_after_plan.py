@@ -111,6 +111,28 @@ def test_a_plan_is_made_then_kept_then_told(tmp_path: Path, monkeypatch: pytest.
     asyncio.run(main())
 
 
+def test_what_no_plan_can_be_made_of_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with running(tmp_path / "state.db") as controller:
+            make_fabric(controller)
+            controller.network.notice()
+            await until(lambda: links_in(tmp_path / "state.db") == [LINK])
+            tried = []
+
+            def refuse(view: View) -> object:
+                tried.append(len(view.topology.switches))
+                raise RuntimeError("no plan of this")
+
+            monkeypatch.setattr(controller.planning, "_make", refuse)
+            controller.monitor.remove_switch(SwitchId(1))
+            controller.network.notice()
+            await until(lambda: len(tried) >= 2)
+            assert tried[-1] == 1
+            assert links_in(tmp_path / "state.db") == [LINK]
+
+    asyncio.run(main())
+
+
 def test_what_was_found_last_is_kept_at_the_end(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path / "state.db") as controller:

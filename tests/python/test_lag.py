@@ -161,7 +161,7 @@ class Answering:
             await asyncio.sleep(0.005)
 
     async def answer(self, host: int, asked: Any) -> None:
-        told = agent_pb2.LagTold(number=asked.number, origins=sorted(self.sends))
+        told = agent_pb2.LagAnswer(number=asked.number, origins=sorted(self.sends))
         first = (1 << 32) + 1000
         if asked.origin in self.sends and host == asked.origin:
             children = [agent_pb2.ChildLag(host=1, below=1, held=first + 90, confirmed=first + 40)]
@@ -178,8 +178,8 @@ class Answering:
                 held, confirmed = known or (0, 0)
                 number = {"number": asked.number, "branch": branch.number}
                 said = {"known": known is not None, "held": held, "confirmed": confirmed}
-                await self.agents[host].send(branch_told=agent_pb2.BranchTold(**number, **said))
-        await self.agents[host].send(lag_told=told)
+                await self.agents[host].send(branch_answer=agent_pb2.BranchAnswer(**number, **said))
+        await self.agents[host].send(lag_answer=told)
 
 
 def with_agents(

@@ -24,6 +24,7 @@ from wormcast.exits import Exit
 from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Link
+from wormcast.reconcile import reconciler
 from wormcast.reconcile.controller import Controller
 from wormcast.routing import schemas
 from wormcast.store.database import Database, SwitchSpec
@@ -129,6 +130,19 @@ def test_a_setting_outlives_the_controller_and_options_replace_it(tmp_path: Path
     database = Database(state)
     assert database.routing() == kept
     database.close()
+
+
+def test_the_answer_to_a_change_is_of_the_plan_that_follows_however_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconciler, "SETTLE_TIMEOUT_S", 0.0)
+
+    async def test(client: httpx.AsyncClient, _: Controller) -> None:
+        for algorithm in ("omit", "osud", "omit"):
+            answer = (await client.put("routing", json={"algorithm": algorithm})).json()
+            assert (answer["lengthened_pairs"] > 0) == (algorithm == "omit")
+
+    with_network(test, no_transit=frozenset(range(18)) - {1})
 
 
 def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_the_operator_says_what_a_port_leads_to() -> None:
 def test_an_echo_counts_from_its_own_switch_alone() -> None:
     fabric = Fabric()
     echoed: list[PortRef] = []
-    fabric.monitor.handle_echo = echoed.append  # type: ignore[method-assign]
+    fabric.monitor.handle_echo = lambda sent, _: echoed.append(sent)  # type: ignore[method-assign]
     echo = ref(0, CPU_PORT)
     fabric.packets.receive(ref(1, 0), fabric.packets.probe(echo, 0.0), 0.0)
     assert echoed == []

@@ -375,7 +375,8 @@ class RoutingState(Setting):
     roots: Annotated[list[int], Field(description="root of each connected part, in force")]
     root_away: Annotated[bool, Field(description="the wanted root is not up; its part has chosen another")]
     lengthened_pairs: Annotated[
-        int, Field(description="pairs of hosts with longer routes because some hosts do not re-inject")
+        int,
+        Field(description="pairs of hosts with longer routes in force because some hosts do not re-inject"),
     ]
     runs_as: Annotated[
         str | None,

@@ -383,7 +383,7 @@ def _serve_plans(app: FastAPI, controller: Controller, pool: WorkerPool) -> None
             bool, Query(description="true: change nothing; loads before and after, steps, certificate")
         ] = False,
     ) -> dict[str, Any] | Response:
-        """Answered when the new plan has been handed to the agents, after 2 s at the latest. Kept across restarts, until
+        """Answered when the new plan has been handed to the agents, or 2 s after it was made. Kept across restarts, until
         --algorithm, --root or --balanced of the controller replace it. With `dry_run` the answer has figures of the routes
         before and after, the `gain` (by what share the largest load is lower), the steps and a certificate."""
         wanted = read_routing(body)

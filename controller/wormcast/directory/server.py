@@ -129,10 +129,10 @@ class LagWatcher(Protocol):
     """Who is notified of who lags."""
 
     def lag_answered(self, host: HostId, answer: Any) -> None:
-        """A `LagTold` of an agent. Raises `BadMessage`."""
+        """A `LagAnswer` of an agent. Raises `BadMessage`."""
 
     def branch_answered(self, host: HostId, answer: Any) -> None:
-        """A `BranchTold` of an agent."""
+        """A `BranchAnswer` of an agent."""
 
 
 class _Stream:
@@ -440,10 +440,10 @@ class AgentDirectory:
                 self.traces.trace_sent(host, message.trace_sent)
             case "probe_seen" if self.traces is not None:
                 self.traces.probe_seen(host, message.probe_seen)
-            case "lag_told" if self.lags is not None:
-                self.lags.lag_answered(host, message.lag_told)
-            case "branch_told" if self.lags is not None:
-                self.lags.branch_answered(host, message.branch_told)
+            case "lag_answer" if self.lags is not None:
+                self.lags.lag_answered(host, message.lag_answer)
+            case "branch_answer" if self.lags is not None:
+                self.lags.branch_answered(host, message.branch_answer)
             case "register":
                 raise BadMessage("a second Register")
             case _:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from wormcast.discovery.direction import LATE_S, SILENCE_MIN_S, Direction
+from wormcast.discovery.direction import LATE_S, SILENCE_MIN_S, Direction, Slowest
 from wormcast.network.ids import CPU_PORT, PortId, SwitchId
 from wormcast.network.topology import Link, PortRef
 
@@ -55,12 +55,15 @@ class _SwitchRecord:
     echo_bit: int = 0
     echo_sent_at: float | None = None
     """When the first echo with this bit left; none has."""
+    slowest_echo: Slowest = field(default_factory=Slowest)
     heard_at: float = float("-inf")
     """When it last returned an echo or handed in any other frame."""
     forwarded_at: float = float("inf")
     """The last echo that is back left then: what was sent before has passed the switch, and the controller has read
     what it handed in. Infinite until the first: of a target without echo nothing can be told by its silence."""
     silent: bool = False
+    back_at: float = float("-inf")
+    """When it was heard again after it had been silent. Echoes that left before tell no delay, but its pause."""
     reports_ports: bool = False
     """It says which of its ports are down."""
     ports_down: set[PortId] = field(default_factory=set)
@@ -88,7 +91,7 @@ class LinkMonitor:
         self._arrivals: dict[PortRef, PortRef] = {}
         """Receiving port to sending port; the inverse of `_directions`."""
         self._links: frozenset[Link] = frozenset()
-        self._says_from: dict[PortRef, float] = {}
+        self._valid_from: dict[PortRef, float] = {}
         """Probes of a port that left before say nothing: a later one has come in, or it was found down since."""
         self._stale = False
         """`_links` has to be made anew from the directions."""
@@ -114,7 +117,7 @@ class LinkMonitor:
         self._switches.pop(switch, None)
         self._seen.discard(switch)
         self._forget_directions(switch)
-        self._says_from = {ref: at for ref, at in self._says_from.items() if ref[0] != switch}
+        self._valid_from = {ref: at for ref, at in self._valid_from.items() if ref[0] != switch}
         for link in {link for link in self._known.values() if switch in (link.a, link.b)}:
             self._forget_link(link)
 
@@ -144,7 +147,7 @@ class LinkMonitor:
         record.probe_at = {PortId(port): now for port in range(record.ports)}
         for ref, direction in self._directions.items():
             if switch in (ref[0], direction.far[0]):
-                direction.forgive()
+                direction.forgive(now)
 
     def disconnect(self, switch: SwitchId, now: float) -> None:
         """The session is lost; the switch is down unless it is back within `SWITCH_GRACE_S`."""
@@ -161,11 +164,13 @@ class LinkMonitor:
             record.connected, record.down_at, record.probe_at = False, None, {}
             record.silent = False
 
-    def handle_echo(self, sent: PortRef) -> None:
+    def handle_echo(self, sent: PortRef, now: float) -> None:
         """An echo is back. Echoes alternate (alternating bit protocol): one that is late is told from the next."""
         record = self._switches.get(sent[0])
         if record is None or record.echo_sent_at is None or sent[1] != CPU_PORT + record.echo_bit:
             return
+        if record.echo_sent_at >= record.back_at:
+            record.slowest_echo.note(now - record.echo_sent_at, now)
         record.forwarded_at, record.echo_sent_at = record.echo_sent_at, None
         record.echo_bit ^= 1
 
@@ -176,26 +181,27 @@ class LinkMonitor:
             return
         record.heard_at = now
         if record.silent:
-            record.silent = False
+            record.silent, record.back_at = False, now
             for ref, direction in self._directions.items():
                 if switch in (ref[0], direction.far[0]):
-                    direction.forgive()
+                    direction.forgive(now)
 
     def handle_probe(self, sent: PortRef, received: PortRef, sent_at: float, now: float) -> None:
         """A probe that left by one port at `sent_at` came in at another."""
         if not self._knows(sent) or not self._knows(received) or sent == received:
             self.probes_rejected += 1
             return
-        if sent_at < self._says_from.get(sent, sent_at):
+        if sent_at < self._valid_from.get(sent, sent_at):
             return
-        self._says_from[sent] = sent_at
+        self._valid_from[sent] = sent_at
         known = self._directions.get(sent)
         if known is not None and known.far == received:
             known.hear(sent_at, now)
             return
         if self._is_reported_down(sent) or self._is_reported_down(received):
             return  # it was on its way when the port went down
-        self._hear(sent, received, now - sent_at)
+        self._hear(sent, received)
+        self._directions[sent].hear(sent_at, now)
 
     def note_ports(self, switch: SwitchId, down: Collection[PortId] | None, now: float) -> None:
         """The switch says which of its ports are down; None: it does not say any more."""
@@ -245,7 +251,7 @@ class LinkMonitor:
                 direction = self._directions.get(ref)
                 if direction is not None and self._is_down(record, direction, now):
                     self._drop_direction(ref)
-                    self._says_from[ref], direction = now, None
+                    self._valid_from[ref], direction = now, None
                 if direction is None:
                     heard = ref in self._arrivals
                     wait_s = self._probe_interval_s if heard else self._idle_interval_s
@@ -292,7 +298,8 @@ class LinkMonitor:
         sure_until = min(sender.forwarded_at, far.forwarded_at)
         known_by_echo = max(sender.forwarded_at, far.forwarded_at) < float("inf")
         silence_s = SILENCE_MIN_S if known_by_echo else SILENCE_WITHOUT_ECHO_S
-        return far.connected and direction.is_down(sure_until, silence_s, self.stretch, now)
+        echo_s = max(sender.slowest_echo.value(now), far.slowest_echo.value(now))
+        return far.connected and direction.is_down(sure_until, silence_s, echo_s, self.stretch, now)
 
     def poll_timeout(self) -> float | None:
         """When `handle_timeout` or `poll_transmit` next has work."""
@@ -358,11 +365,11 @@ class LinkMonitor:
         record = self._switches.get(ref[0])
         return record is not None and 0 <= ref[1] < record.ports
 
-    def _hear(self, sent: PortRef, received: PortRef, delay_s: float = 0.0) -> None:
+    def _hear(self, sent: PortRef, received: PortRef) -> None:
         self._drop_direction(sent)
         if received in self._arrivals:  # recabled: the port cannot have two far ends
             self._drop_direction(self._arrivals[received])
-        self._directions[sent] = Direction(received, delay_s)
+        self._directions[sent] = Direction(received)
         self._arrivals[received] = sent
         self._stale = True
         probe_at = self._switches[received[0]].probe_at

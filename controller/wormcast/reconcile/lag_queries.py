@@ -48,7 +48,7 @@ class Question:
     asked: frozenset[HostId]
     """Hosts whose agents were asked."""
     answers: dict[HostId, Any] = field(default_factory=dict)
-    """`LagTold` of those that have answered."""
+    """`LagAnswer` of those that have answered."""
     origin: HostId | None = None
     walk: Walk | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)

@@ -111,7 +111,7 @@ class PacketIns:
             raise
         if echo_port(probe.port):
             if place[0] == probe.switch:
-                self._monitor.handle_echo(sent)
+                self._monitor.handle_echo(sent, now)
             return False
         if sent != place and (why := self._why_no_link(sent, place, known, now)):
             self._log_refused(sent, place, why, now)

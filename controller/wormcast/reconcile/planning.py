@@ -123,6 +123,10 @@ class Planning:
         must_wait = view == self._failed and time.monotonic() < self._retry_at
         return (view != self.view or self._stale) and not must_wait
 
+    def is_of(self, view: View) -> bool:
+        """Whether the plan in force is of this."""
+        return view == self.view
+
     async def make(self, view: View) -> FabricState:
         """A plan whose numbers are later than all that agents had said when it was begun. It is not in force yet."""
         if (epoch := self._agent_plans.take_later_epoch()) is not None:

@@ -20,7 +20,7 @@ from wormcast.reconcile.events import EventLog
 from wormcast.reconcile.planning import RETRY_FIRST_S, Planning
 from wormcast.reconcile.switch_writer import HELD_UP_S, SwitchWriter
 from wormcast.reconcile.view import View
-from wormcast.reconcile.wanted import Wanted
+from wormcast.reconcile.wanted import Asked, Wanted
 from wormcast.store.database import StoreError
 from wormcast.wormhole.switching import Switching
 
@@ -29,7 +29,7 @@ LOG = logging.getLogger("wormcast.reconcile")
 DEBOUNCE_S = 0.01
 """From the first change of the network until a plan is made, so that changes that come together share one."""
 SETTLE_TIMEOUT_S = 2.0
-"""Longest wait of a request for the plan that follows from it."""
+"""Longest wait of a request for switches and agents to get the plan that follows from it."""
 
 
 class Reconciler:
@@ -60,8 +60,8 @@ class Reconciler:
         self._steps = agent_plans.steps
         self._events = events
         self._on_switched = on_switched
-        self._covered: list[asyncio.Future[None]] = []
-        """Requests whose plan is made and not out yet."""
+        self._covered: list[Asked] = []
+        """Requests whose plan is being made, or made and not out yet."""
         self._outgoing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -70,8 +70,11 @@ class Reconciler:
         return self._steps.change is None and not self._wanted.is_any and not self._planning.lock.locked()
 
     async def settle(self) -> None:
-        """Waits until all that was noticed so far is planned and brought out, at most `SETTLE_TIMEOUT_S`."""
-        await asyncio.wait({self._wanted.ask()}, timeout=SETTLE_TIMEOUT_S)
+        """Waits until all that was noticed so far is planned, however long this machine takes, so that nobody is shown the
+        plan before as its result; and brought out, at most `SETTLE_TIMEOUT_S` more."""
+        asked = self._wanted.ask()
+        await asyncio.wait({asked.planned})
+        await asyncio.wait({asked.out}, timeout=SETTLE_TIMEOUT_S)
 
     async def run(self) -> None:
         rest_until = 0.0
@@ -84,6 +87,8 @@ class Reconciler:
             except Exception as error:
                 LOG.exception("a bug in planning")
                 self._planning.note_bug(error)
+            finally:
+                self._note_planned()
             # Where much is found at once, as at the start of a large fabric, half of the time is for finding it.
             now = time.monotonic()
             rest_until = now + (now - began)
@@ -93,12 +98,15 @@ class Reconciler:
 
         Returns when all is done, or is held up.
         """
-        view = self._look()
         self._covered += self._wanted.take_waiting()
+        view = self._look()
         if self._planning.is_due(view):
             await self._plan(view)
+            self._note_planned()
         else:
-            self._keep()  # no plan follows from it
+            if self._planning.is_of(view):
+                self._keep()  # no plan follows from it
+            self._note_planned()
             if not self._wanted.is_again:
                 if self._outgoing is None or self._outgoing.done():
                     self._release()
@@ -113,8 +121,7 @@ class Reconciler:
             except Exception as error:
                 self._planning.note_failed(view, error)
                 return
-            finally:
-                self._keep()
+            self._keep()
             before = self._planning.view
             self._planning.put_in_force(view, state)
             self._switches.desire(state)
@@ -212,6 +219,11 @@ class Reconciler:
     def _release(self) -> None:
         """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""
         covered, self._covered = self._covered, []
-        for done in covered:
-            if not done.done():
-                done.set_result(None)
+        for asked in covered:
+            if not asked.out.done():
+                asked.out.set_result(None)
+
+    def _note_planned(self) -> None:
+        for asked in self._covered:
+            if not asked.planned.done():
+                asked.planned.set_result(None)

@@ -5,6 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request waits for."""
+
+    planned: asyncio.Future[None]
+    """All that was noticed until it asked is planned, or was found to need no other plan."""
+    out: asyncio.Future[None]
+    """And brought out."""
 
 
 class Wanted:
@@ -15,7 +26,7 @@ class Wanted:
         self._asked = asyncio.Event()
         """A request waits: it is not put off to be planned with others."""
         self._again = False
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[Asked] = []
 
     def notice(self) -> None:
         """Something may have changed."""
@@ -26,13 +37,14 @@ class Wanted:
         self._again = True
         self._changed.set()
 
-    def ask(self) -> asyncio.Future[None]:
-        """Done when all that was noticed so far is planned and brought out."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(done)
+    def ask(self) -> Asked:
+        """All that was noticed so far is to be planned and brought out."""
+        loop = asyncio.get_running_loop()
+        asked = Asked(loop.create_future(), loop.create_future())
+        self._waiting.append(asked)
         self._asked.set()
         self.notice()
-        return done
+        return asked
 
     @property
     def is_any(self) -> bool:
@@ -51,7 +63,7 @@ class Wanted:
         self._changed.clear()
         self._asked.clear()
 
-    def take_waiting(self) -> list[asyncio.Future[None]]:
+    def take_waiting(self) -> list[Asked]:
         """Requests that the next plan covers."""
         waiting, self._waiting = self._waiting, []
         return waiting

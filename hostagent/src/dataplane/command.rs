@@ -19,7 +19,6 @@ pub const COMMANDS_MAX: usize = 512;
 /// What a host is to follow.
 #[derive(Debug)]
 pub enum NewPlan {
-    /// Checked.
     Whole(Box<AgentPlan>),
     /// What is other than in the plan in force.
     Change(Box<PlanChange>),

@@ -12,7 +12,7 @@ use wormcast_wire::HostId;
 pub(super) async fn answer(
     dataplane: &DataPlaneHandle,
     asked: rpc::AskLag,
-) -> Result<rpc::LagTold, DataPlaneGone> {
+) -> Result<rpc::LagAnswer, DataPlaneGone> {
     let number = asked.number;
     let (answered, result) = match read(asked) {
         Ok((origin, question)) => {
@@ -27,7 +27,7 @@ pub(super) async fn answer(
         }
         Err(error) => (LagReport::default(), Err(error)),
     };
-    Ok(rpc::LagTold {
+    Ok(rpc::LagAnswer {
         number,
         error: result.err().unwrap_or_default(),
         origins: answered.origins.iter().map(|host| host.0.into()).collect(),

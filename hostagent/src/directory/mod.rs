@@ -325,7 +325,7 @@ impl DirectoryClient {
                         }
                         Some(ControllerBody::AskLag(asked)) => {
                             let reported = lag::answer(&self.dataplane, asked).await?;
-                            send(&outgoing, AgentBody::LagTold(reported)).await?;
+                            send(&outgoing, AgentBody::LagAnswer(reported)).await?;
                         }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {

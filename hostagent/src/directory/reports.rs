@@ -12,7 +12,7 @@ pub(super) fn body(report: Report) -> AgentBody {
     match report {
         Report::Member(report) => AgentBody::MemberReport(member_report(report)),
         Report::Probe(observation) => AgentBody::ProbeSeen(probe_seen(&observation)),
-        Report::Branch(answer) => AgentBody::BranchTold(branch_told(answer)),
+        Report::Branch(answer) => AgentBody::BranchAnswer(branch_answer(answer)),
     }
 }
 
@@ -53,11 +53,11 @@ fn hop_record(record: &Record) -> rpc::HopRecord {
 }
 
 /// A switch's answer as a message.
-fn branch_told(answer: BranchAnswer) -> rpc::BranchTold {
+fn branch_answer(answer: BranchAnswer) -> rpc::BranchAnswer {
     let (held, confirmed) = answer
         .known
         .map_or((0, 0), |(held, confirmed)| (held.0, confirmed.0));
-    rpc::BranchTold {
+    rpc::BranchAnswer {
         number: answer.question,
         branch: answer.branch,
         known: answer.known.is_some(),

@@ -222,7 +222,7 @@ fn note(known: &Mutex<Known>, host: u32, body: AgentBody) {
         AgentBody::MemberReport(report) => known.reports.push((host, report)),
         // Nothing is traced here, and nobody asks who lags.
         AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) => {}
-        AgentBody::LagTold(_) | AgentBody::BranchTold(_) => {}
+        AgentBody::LagAnswer(_) | AgentBody::BranchAnswer(_) => {}
         AgentBody::Statistics(statistics) => drop(known.statistics.insert(host, statistics)),
         AgentBody::Register(_) => panic!("registered twice"),
     }

@@ -86,7 +86,6 @@ pub struct AutoPlan {
     pub plan: GroupPlan,
     /// Place of the chosen one among the estimates.
     pub chosen: usize,
-    /// All candidates.
     pub estimates: Vec<Estimated>,
     /// What they were compared for.
     pub message: Message,

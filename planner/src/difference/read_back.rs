@@ -20,7 +20,6 @@ pub enum Part {
 pub struct Strayed {
     /// Is not there any more.
     pub missing: usize,
-    /// Is another.
     pub changed: usize,
     /// Was never written.
     pub extra: usize,

@@ -200,10 +200,12 @@ impl GatherPlanner {
         let is_same = before.epoch >= self.epochs.first
             && planned.entries.len() == before.entries.len()
             && planned.entries.iter().all(same);
-        let epoch = match is_same {
-            true => Some(before.epoch),
-            false if planned.entries.is_empty() => None,
-            false => self.epochs.take(),
+        let epoch = if is_same {
+            Some(before.epoch)
+        } else if planned.entries.is_empty() {
+            None
+        } else {
+            self.epochs.take()
         };
         planned.tree = Some(tree);
         match epoch {

@@ -128,7 +128,6 @@ impl Eq for AgentGroup {}
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentPlan {
     pub host: HostId,
-    /// Unicast routes.
     pub routes: Arc<RouteTable>,
     /// Whether a message takes any of the unicast routes at random; else they take turns.
     pub at_random: bool,

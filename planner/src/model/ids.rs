@@ -83,12 +83,6 @@ impl PortSet {
             .all(|(own, other)| own & !other == 0)
     }
 
-    /// Those that are in both.
-    #[must_use]
-    pub fn common(&self, other: &PortSet) -> PortSet {
-        PortSet(std::array::from_fn(|word| self.0[word] & other.0[word]))
-    }
-
     /// All, ascending.
     pub fn iter(&self) -> impl Iterator<Item = PortId> + '_ {
         (0..=u8::MAX)

@@ -120,10 +120,10 @@ impl<'t> Paths<'t> {
         let from = at / 4;
         let mut next = 4 * to;
         for (bit, ranks) in [1, 2].into_iter().zip(self.orders) {
-            match ranks[to as usize] < ranks[from as usize] {
-                true if at & bit != 0 => return None,
-                true => {}
-                false => next |= bit,
+            if ranks[to as usize] >= ranks[from as usize] {
+                next |= bit;
+            } else if at & bit != 0 {
+                return None;
             }
         }
         Some(next)

@@ -15,19 +15,19 @@ use wormcast_wire::{BufferClass, GroupId, HostId, PortId, SWITCHES_CROSSED_MAX, 
 impl Engine {
     /// An ACK that switches have gathered.
     pub(crate) fn take_gathered(&mut self, worm: &Worm<'_>, now: Instant) -> Result<(), Reject> {
-        let said = gather::decode(worm)?;
-        if !self.groups.contains_key(&said.group) {
+        let gathered = gather::decode(worm)?;
+        if !self.groups.contains_key(&gathered.group) {
             return Err(Reject::UnknownGroup);
         }
-        if said.origin != self.shared.config.host {
+        if gathered.origin != self.shared.config.host {
             return Err(Reject::GatheredUnasked);
         }
-        if said.op == Op::Answer {
-            return self.take_answer(worm, &said);
+        if gathered.op == Op::Answer {
+            return self.take_answer(worm, &gathered);
         }
-        let session = self.sessions.get_mut(&(said.group, said.origin));
+        let session = self.sessions.get_mut(&(gathered.group, gathered.origin));
         let session = session.ok_or(Reject::UnknownStream)?;
-        session.handle_gathered(&said, worm.header.source, &mut self.shared, now)
+        session.handle_gathered(&gathered, worm.header.source, &mut self.shared, now)
     }
 
     /// Asks switches about branches, each once.

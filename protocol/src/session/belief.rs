@@ -29,15 +29,17 @@ impl Session {
         let forward_us = unproven::forward_us(timing);
         if stream != self.stream {
             let is_newer = Seq(stream).is_after(Seq(self.stream));
-            let (least_us, reject) = match is_newer {
-                // There is nothing to lose.
-                true if self.is_idle() => (0, Reject::StreamUnproven),
-                true => (forward_us, Reject::StreamUnproven),
-                false if self.proven => {
-                    let back_us = unproven::proven_back_us(timing);
-                    (back_us, Reject::StaleIncarnation)
-                }
-                false => (unproven::back_us(timing), Reject::StaleIncarnation),
+            let (least_us, reject) = if is_newer {
+                // An idle one has nothing to lose.
+                let least_us = if self.is_idle() { 0 } else { forward_us };
+                (least_us, Reject::StreamUnproven)
+            } else {
+                let least_us = if self.proven {
+                    unproven::proven_back_us(timing)
+                } else {
+                    unproven::back_us(timing)
+                };
+                (least_us, Reject::StaleIncarnation)
             };
             if !is_authority {
                 return Err(if is_newer { Reject::NotParent } else { reject });

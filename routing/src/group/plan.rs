@@ -25,7 +25,6 @@ pub struct GroupPlan {
 /// Who sends to whom.
 #[derive(Clone, Debug)]
 pub enum Delivery {
-    /// Hosts forward.
     Hosts {
         /// Sends of the first packet, in the order of the schedule.
         edges: Vec<Edge>,

@@ -67,10 +67,12 @@ pub fn hamiltonian(topology: &Topology, members: &[HostId]) -> Result<Vec<HostId
         let mut rank = 0u32;
         for (&radix, place) in grid.radix.iter().zip(grid.coordinates(switch)).rev() {
             let (radix, place) = (u32::from(radix), u32::from(place));
-            let along = match grid.wraps {
-                true => (place + rank) % radix,
-                false if rank.is_multiple_of(2) => place,
-                false => radix - 1 - place,
+            let along = if grid.wraps {
+                (place + rank) % radix
+            } else if rank.is_multiple_of(2) {
+                place
+            } else {
+                radix - 1 - place
             };
             rank = rank * radix + along;
         }

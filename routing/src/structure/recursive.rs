@@ -6,6 +6,7 @@
 use super::k_binomial;
 use super::postal::Postal;
 use super::sends::{Place, Send, Sends};
+use std::cmp::Ordering;
 use wormcast_wire::BufferClass;
 
 /// How large the parts are.
@@ -159,11 +160,14 @@ impl Line {
     }
 
     fn offset(self, place: usize) -> usize {
-        match self.turned {
-            true => (place + self.members - self.source) % self.members,
-            false if place == self.source => 0,
-            false if place < self.source => place + 1,
-            false => place,
+        if self.turned {
+            (place + self.members - self.source) % self.members
+        } else {
+            match place.cmp(&self.source) {
+                Ordering::Less => place + 1,
+                Ordering::Equal => 0,
+                Ordering::Greater => place,
+            }
         }
     }
 

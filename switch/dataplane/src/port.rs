@@ -32,7 +32,6 @@ pub(super) enum Link {
     Missing,
     /// Whoever takes frames as messages.
     Messages(MessageLink),
-    /// The controller.
     Cpu,
     /// Nowhere: no such port was given on the command line.
     Unattached,

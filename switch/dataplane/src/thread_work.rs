@@ -24,7 +24,6 @@ pub(super) struct ThreadWork {
 /// Frames of one port that this thread sends.
 #[derive(Debug)]
 pub(super) struct Departed {
-    /// The switch.
     pub(super) member: usize,
     /// Position of the port.
     pub(super) port: usize,

@@ -45,7 +45,6 @@ pub enum PauseFrame {
 pub enum UnknownControl {
     /// It ends before its fields do.
     Truncated,
-    /// Another opcode.
     Opcode(u16),
 }
 

@@ -15,7 +15,6 @@ pub(crate) struct Reading {
     pub(crate) interfaces: BTreeMap<String, Interface>,
 }
 
-/// One port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
     /// Its number, as P4Runtime has it.

@@ -11,7 +11,6 @@ use crate::wanted::Wanted;
 /// What makes leaves be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
-    /// Another value.
     Change,
     Sample {
         interval: Duration,

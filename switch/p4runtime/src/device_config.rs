@@ -11,7 +11,6 @@ struct Wrapped {
     /// A new program is to replace the old one; so it is always here.
     #[prost(bool, tag = "1")]
     reassign: bool,
-    /// The program.
     #[prost(bytes = "vec", tag = "3")]
     device_data: Vec<u8>,
 }

@@ -96,7 +96,6 @@ impl TranslationTables {
 pub enum SdnType {
     /// Numbers of this many bits.
     Bits(u32),
-    /// Names.
     Text,
 }
 

@@ -27,7 +27,6 @@ pub(super) enum Comparison {
     GreaterEqual,
 }
 
-/// An integer.
 #[derive(Clone, Debug)]
 pub(super) enum Data {
     Slot {

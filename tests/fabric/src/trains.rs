@@ -79,7 +79,6 @@ struct Sender {
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub at_us: u64,
-    /// Its length.
     pub frames: u16,
 }
 

@@ -20,7 +20,6 @@ pub struct PlannedGroup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Delivery {
-    /// Hosts forward.
     Hosts(Vec<Edge>),
     /// TREE routes.
     Trees(Vec<Vec<u8>>),

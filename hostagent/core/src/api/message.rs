@@ -83,24 +83,19 @@ pub enum Request {
     },
     /// How long the message will be whose data frames follow.
     AnnounceMessage {
-        /// A sender.
         handle: u32,
-        /// Its length.
         bytes: u64,
     },
     /// Ends the message that the data frames so far make.
     EndMessage {
-        /// A sender.
         handle: u32,
     },
     /// Gives up the message being written.
     CancelMessage {
-        /// A sender.
         handle: u32,
     },
     /// Answers when a message is stable.
     WaitStable {
-        /// A sender.
         handle: u32,
         message: u64,
         /// Longest wait, ms; absent: none.
@@ -109,7 +104,6 @@ pub enum Request {
     },
     /// What is known now of a message at each member.
     MessageState {
-        /// A sender.
         handle: u32,
         /// The message; absent: the one being written, or ended last.
         #[serde(default)]
@@ -123,19 +117,16 @@ pub enum Request {
     },
     /// The application has the whole message and keeps it.
     Confirm {
-        /// A message.
         handle: u32,
     },
     /// The application does not take the message.
     Abort {
-        /// A message.
         handle: u32,
         #[serde(default)]
         reason: AbortReason,
     },
     /// The application is still at work on a message whose end has come: its time for that begins anew.
     Extend {
-        /// A message.
         handle: u32,
     },
     /// Closes a sender or receiver.
@@ -273,14 +264,12 @@ pub struct Arrival {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
     Progress {
-        /// The sender.
         handle: u32,
         #[serde(flatten)]
         progress: StreamProgress,
     },
     /// A member will not have a message of this sender.
     MemberFailed {
-        /// The sender.
         handle: u32,
         message: u64,
         host: u16,
@@ -288,7 +277,6 @@ pub enum Notice {
     },
     /// A message of this sender has come to a member where nobody receives.
     MemberUnclaimed {
-        /// The sender.
         handle: u32,
         message: u64,
         host: u16,

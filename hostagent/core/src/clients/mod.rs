@@ -60,14 +60,12 @@ pub enum Outbound {
     /// Something it did not ask for.
     Notice(Notice),
     Data {
-        /// The message.
         handle: u32,
         /// At most [`limits::READ_BYTES_MAX`].
         bytes: Bytes,
     },
     /// It may write so many bytes more.
     Window {
-        /// The sender.
         handle: u32,
         bytes: u32,
     },

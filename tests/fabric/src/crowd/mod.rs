@@ -243,7 +243,6 @@ impl Crowd {
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
     Closes,
-    /// Is killed.
     BreaksOff,
 }
 
