@@ -91,10 +91,7 @@ pub struct StableMessage {
 /// What comes without being asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Incoming {
-    Data {
-        handle: u32,
-        bytes: Bytes,
-    },
+    Data { handle: u32, bytes: Bytes },
     Notice(Notice),
 }
 

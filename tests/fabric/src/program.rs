@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::LazyLock;
 use wormcast_agent_core::agent::Agent;
 use wormcast_agent_core::api::{
     AbortReason, ApiError, ErrorCode, GroupSelector, Notice, NumberedRequest, Request,
@@ -25,17 +26,23 @@ fn content(group: u16, origin: u16, number: u32, size: u64, offset: u64, out: &m
     header[4..8].copy_from_slice(&number.to_be_bytes());
     header[8..].copy_from_slice(&size.to_be_bytes());
     let shift = u64::from(number) * 977 + u64::from(origin) * 131 + u64::from(group) * 17;
-    for (index, byte) in out.iter_mut().enumerate() {
-        let at = offset + index as u64;
-        *byte = match header.get(at as usize) {
-            Some(byte) => *byte,
-            None => {
-                let at = ((at + shift) % PATTERN_BYTES as u64) as u32;
-                (at.wrapping_mul(2_654_435_761) >> 24) as u8
-            }
-        };
+    let mut at = ((offset + shift) % PATTERN_BYTES as u64) as usize;
+    let mut filled = 0;
+    while filled < out.len() {
+        let run = (out.len() - filled).min(PATTERN_BYTES - at);
+        out[filled..filled + run].copy_from_slice(&PATTERN[at..at + run]);
+        (at, filled) = (0, filled + run);
+    }
+    if let Some(rest) = header.get(offset as usize..) {
+        let length = rest.len().min(out.len());
+        out[..length].copy_from_slice(&rest[..length]);
     }
 }
+
+static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let byte = |at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8;
+    (0..PATTERN_BYTES as u32).map(byte).collect()
+});
 
 /// A message that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::random::Random;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
+use wormcast_fabric_tests::seeds::number;
 use wormcast_routing::group::Scheme;
 
 const SECOND_US: u64 = 1_000_000;
@@ -280,14 +281,8 @@ fn random_run(scheme: Scheme, seed: u64) {
 
 #[test]
 fn members_may_come_and_go_as_they_like() {
-    let seeds = std::env::var("SEEDS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let first = std::env::var("SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let first = first.unwrap_or(100);
-    for seed in first..first + seeds.unwrap_or(6) {
+    let first = number("SEED").unwrap_or(100);
+    for seed in first..first + 6 {
         for scheme in schemes() {
             random_run(scheme, seed);
         }

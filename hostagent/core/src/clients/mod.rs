@@ -65,10 +65,7 @@ pub enum Outbound {
         bytes: Bytes,
     },
     /// It may write so many bytes more.
-    Window {
-        handle: u32,
-        bytes: u32,
-    },
+    Window { handle: u32, bytes: u32 },
     /// The connection is to be closed after this.
     Close { reason: String },
 }
