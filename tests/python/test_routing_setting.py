@@ -135,7 +135,7 @@ def test_a_setting_outlives_the_controller_and_options_replace_it(tmp_path: Path
 def test_the_answer_to_a_change_is_of_the_plan_that_follows_however_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reconciler, "SETTLE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(reconciler, "SETTLE_TIMEOUT_S", 0.001)
 
     async def test(client: httpx.AsyncClient, _: Controller) -> None:
         for algorithm in ("omit", "osud", "omit"):

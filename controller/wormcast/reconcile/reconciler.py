@@ -62,6 +62,7 @@ class Reconciler:
         self._on_switched = on_switched
         self._covered: list[Asked] = []
         """Requests whose plan is being made, or made and not out yet."""
+        self._runs = False
         self._outgoing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -73,10 +74,18 @@ class Reconciler:
         """Waits until all that was noticed so far is planned, however long this machine takes, so that nobody is shown the
         plan before as its result; and brought out, at most `SETTLE_TIMEOUT_S` more."""
         asked = self._wanted.ask()
-        await asyncio.wait({asked.planned})
+        while self._runs and not asked.planned.done():
+            await asyncio.wait({asked.planned}, timeout=SETTLE_TIMEOUT_S)
         await asyncio.wait({asked.out}, timeout=SETTLE_TIMEOUT_S)
 
     async def run(self) -> None:
+        self._runs = True
+        try:
+            await self._run()
+        finally:
+            self._runs = False
+
+    async def _run(self) -> None:
         rest_until = 0.0
         while True:
             await self._wanted.wait()
