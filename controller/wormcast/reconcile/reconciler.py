@@ -63,6 +63,7 @@ class Reconciler:
         self._covered: list[Asked] = []
         """Requests whose plan is being made, or made and not out yet."""
         self._runs = False
+        """Whether plans are made: before and after that nobody waits for one without limit."""
         self._outgoing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -96,7 +97,6 @@ class Reconciler:
             except Exception as error:
                 LOG.exception("a bug in planning")
                 self._planning.note_bug(error)
-            finally:
                 self._note_planned()
             # Where much is found at once, as at the start of a large fabric, half of the time is for finding it.
             now = time.monotonic()
@@ -109,17 +109,16 @@ class Reconciler:
         """
         self._covered += self._wanted.take_waiting()
         view = self._look()
-        if self._planning.is_due(view):
+        is_due = self._planning.is_due(view)
+        if is_due:
             await self._plan(view)
-            self._note_planned()
-        else:
-            if self._planning.is_of(view):
-                self._keep()  # no plan follows from it
-            self._note_planned()
-            if not self._wanted.is_again:
-                if self._outgoing is None or self._outgoing.done():
-                    self._release()
-                return
+        elif self._planning.is_of(view):
+            self._keep()  # no plan follows from it
+        self._note_planned()
+        if not is_due and not self._wanted.is_again:
+            if self._outgoing is None or self._outgoing.done():
+                self._release()
+            return
         self._wanted.take_again()
         await self._bring_out()
 
