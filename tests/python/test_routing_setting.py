@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import jsonschema
@@ -25,10 +25,12 @@ from wormcast.network.ids import Epoch, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Link
 from wormcast.reconcile import reconciler
+from wormcast.reconcile.bring_out import BringOut
 from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.view import View
 from wormcast.routing import schemas
 from wormcast.store.database import Database, SwitchSpec
-from wormcast_planner import RoutingError
+from wormcast_planner import FabricState, RoutingError
 
 NETWORK = routing.make("irregular:9:2:2:3")
 ALGORITHMS = routing.algorithms()
@@ -54,6 +56,12 @@ def add_network(controller: Controller, no_transit: frozenset[int] = frozenset()
             Epoch(0),
             transit=host["id"] not in no_transit,
         )
+
+
+@pytest.fixture(autouse=True)
+def no_wait_for_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here they confirm nothing, so a plan is never out whole."""
+    monkeypatch.setattr(reconciler, "SETTLE_TIMEOUT_S", 0.001)
 
 
 Test = Callable[[httpx.AsyncClient, Controller], Awaitable[None]]
@@ -132,17 +140,59 @@ def test_a_setting_outlives_the_controller_and_options_replace_it(tmp_path: Path
     database.close()
 
 
-def test_the_answer_to_a_change_is_of_the_plan_that_follows_however_late(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reconciler, "SETTLE_TIMEOUT_S", 0.001)
-
+def test_the_answer_to_a_change_is_of_the_plan_that_follows_however_late() -> None:
     async def test(client: httpx.AsyncClient, _: Controller) -> None:
         for algorithm in ("omit", "osud", "omit"):
             answer = (await client.put("routing", json={"algorithm": algorithm})).json()
             assert (answer["lengthened_pairs"] > 0) == (algorithm == "omit")
 
     with_network(test, no_transit=frozenset(range(18)) - {1})
+
+
+def test_a_request_waits_for_its_own_plan_though_the_one_before_is_out_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconciler, "SETTLE_TIMEOUT_S", 3600.0)
+    making, made = asyncio.Event(), asyncio.Event()
+    out = [asyncio.Event(), asyncio.Event()]
+    brought: list[asyncio.Task[None]] = []
+
+    async def bring_out(_: BringOut) -> None:
+        brought.append(cast("asyncio.Task[None]", asyncio.current_task()))
+        await out[len(brought) - 1].wait()
+
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        make = controller.planning.make
+
+        async def make_late(view: View) -> FabricState:
+            making.set()
+            await made.wait()
+            return await make(view)
+
+        monkeypatch.setattr(BringOut, "run", bring_out)
+        first = asyncio.create_task(client.put("routing", json={"algorithm": "rmit"}))
+        await until(lambda: brought)
+        monkeypatch.setattr(controller.planning, "make", make_late)
+        second = asyncio.create_task(client.put("routing", json={"algorithm": "omit"}))
+        await making.wait()
+        out[0].set()
+        await asyncio.wait(brought)
+        made.set()
+        await until(lambda: len(brought) == 2)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not second.done(), "its plan is not out"
+        out[1].set()
+        answers = await asyncio.wait_for(asyncio.gather(first, second), 600.0)
+        assert [answer.json()["algorithm"] for answer in answers] == ["omit", "omit"]
+
+    async def run() -> None:
+        async with running() as controller:
+            add_network(controller)
+            async with rest(controller) as client:
+                await test(client, controller)
+
+    asyncio.run(run())
 
 
 def test_who_opts_out_is_shown_kept_and_routed_around(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import struct
 import pytest
 from wormcast.p4rt.thrift import NotThere, ThriftError, set_queue
 
-STRUCT, I32 = 12, 8
+STRUCT, STRING, I32 = 12, 11, 8
 
 
 def head(kind: int = 2) -> bytes:
@@ -17,6 +17,10 @@ def head(kind: int = 2) -> bytes:
 
 def status(value: int) -> bytes:
     return head() + struct.pack(">bhi", I32, 0, value) + b"\0"
+
+
+def refusal(text: bytes) -> bytes:
+    return head(3) + struct.pack(">bhi", STRING, 1, len(text)) + text + struct.pack(">bhi", I32, 2, 1) + b"\0"
 
 
 def asked(*replies: bytes) -> list[bytes]:
@@ -58,6 +62,7 @@ def test_a_queue_gets_room_and_a_rate() -> None:
     ("replies", "says"),
     [
         ([b"HTTP/1.1 400 Bad Request\r\n"], "does not speak Thrift"),
+        ([refusal(b"Invalid method name: 'set_egress_queue_depth'")], "does not know set_egress_queue_depth"),
         ([head(3) + bytes(4)], "does not know set_egress_queue_depth"),
         ([head() + struct.pack(">bh", STRUCT, 1)], "refuses set_egress_queue_depth of port 254"),
         ([status(0), status(1)], "set_egress_queue_rate of port 254 ends with 1"),
@@ -79,3 +84,8 @@ def test_nobody_there_can_be_told_apart() -> None:
 
     with pytest.raises(NotThere):
         asyncio.run(run())
+
+
+def test_one_that_has_not_all_its_services_yet_is_not_there_yet() -> None:
+    with pytest.raises(NotThere, match="no service simple_switch, or not yet"):
+        asked(refusal(b"TMultiplexedProcessor: Unknown service: simple_switch."))

@@ -42,9 +42,19 @@ class Connection:
         await self._reader.readexactly(length)
         await self.take(">i")
         if version & 0xFF != REPLY:
-            raise ThriftError(f"it does not know {method.partition(':')[2]}")
+            raise await self._refusal(*method.split(":"))
         kind, number = await self.take(">bh")
         return kind, number
+
+    async def _refusal(self, service: str, name: str) -> ThriftError:
+        """Takes an exception that answers a call. BMv2 listens for a moment before it has its services."""
+        text = b""
+        if await self.take(">bh") == (STRING, 1):
+            (length,) = await self.take(">i")
+            text = await self._reader.readexactly(min(max(length, 0), TEXT_MAX))
+        if b"Unknown service" in text:
+            return NotThere(f"it has no service {service}, or not yet")
+        return ThriftError(f"it does not know {name}")
 
     async def take(self, form: str) -> Any:
         """What comes next, as `struct` has it."""

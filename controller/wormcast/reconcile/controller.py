@@ -166,6 +166,7 @@ class Controller:
             asyncio.create_task(collect_at_quiet_times(self.reconciler.is_quiet), name="garbage"),
             asyncio.create_task(watch_state(self.state_problem, self.events), name="state"),
         ]
+        await asyncio.sleep(0)  # they have begun
         return bound
 
     async def stop(self) -> None:

@@ -171,14 +171,14 @@ class Reconciler:
             self._planning.view, state, self._agents.publish, self._agent_plans.issued, between
         )
         self._outgoing = asyncio.create_task(bringing.run(), name="bring-out")
-        self._outgoing.add_done_callback(self._note_brought_out)
+        self._outgoing.add_done_callback(functools.partial(self._note_brought_out, state))
         if between is None:
             self._watch()
         await asyncio.wait({self._outgoing}, timeout=HELD_UP_S)
 
-    def _note_brought_out(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
-            return
+    def _note_brought_out(self, state: FabricState, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task is not self._outgoing or state is not self._planning.state:
+            return  # another follows, or is made already
         if (error := task.exception()) is not None:
             LOG.error("a plan could not be installed", exc_info=error)
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
@@ -225,10 +225,11 @@ class Reconciler:
             asyncio.get_running_loop().call_later(RETRY_FIRST_S, self._wanted.bring_out_again)
 
     def _release(self) -> None:
-        """Lets go of requests whose plan is out; one that came meanwhile waits for the next."""
-        covered, self._covered = self._covered, []
+        """Lets go of requests whose plan is out; one whose plan is being made meanwhile waits for that."""
+        covered = self._covered
+        self._covered = [asked for asked in covered if not asked.planned.done()]
         for asked in covered:
-            if not asked.out.done():
+            if asked.planned.done() and not asked.out.done():
                 asked.out.set_result(None)
 
     def _note_planned(self) -> None:
