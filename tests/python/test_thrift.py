@@ -63,7 +63,7 @@ def test_a_queue_gets_room_and_a_rate() -> None:
     [
         ([b"HTTP/1.1 400 Bad Request\r\n"], "does not speak Thrift"),
         ([refusal(b"Invalid method name: 'set_egress_queue_depth'")], "does not know set_egress_queue_depth"),
-        ([head(3) + bytes(4)], "does not know set_egress_queue_depth"),
+        ([head(3) + b"\0"], "does not know set_egress_queue_depth"),
         ([head() + struct.pack(">bh", STRUCT, 1)], "refuses set_egress_queue_depth of port 254"),
         ([status(0), status(1)], "set_egress_queue_rate of port 254 ends with 1"),
         ([status(0)], "ended the connection"),

@@ -49,8 +49,8 @@ class Connection:
     async def _refusal(self, service: str, name: str) -> ThriftError:
         """Takes an exception that answers a call. BMv2 listens for a moment before it has its services."""
         text = b""
-        if await self.take(">bh") == (STRING, 1):
-            (length,) = await self.take(">i")
+        if await self.take(">b") == (STRING,):
+            _, length = await self.take(">hi")
             text = await self._reader.readexactly(min(max(length, 0), TEXT_MAX))
         if b"Unknown service" in text:
             return NotThere(f"it has no service {service}, or not yet")

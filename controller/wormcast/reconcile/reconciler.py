@@ -177,9 +177,12 @@ class Reconciler:
         await asyncio.wait({self._outgoing}, timeout=HELD_UP_S)
 
     def _note_brought_out(self, state: FabricState, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or task is not self._outgoing or state is not self._planning.state:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if task is not self._outgoing or state is not self._planning.state:
             return  # another follows, or is made already
-        if (error := task.exception()) is not None:
+        if error is not None:
             LOG.error("a plan could not be installed", exc_info=error)
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
             asyncio.get_running_loop().call_later(RETRY_FIRST_S, self._wanted.bring_out_again)
