@@ -184,7 +184,7 @@ def test_thrift_answers_become_cells() -> None:
     ("reply", "says"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n", "does not speak Thrift"),
-        (struct.pack(">Ii", 0x80010003, 1) + b"x" + bytes(4), "does not know bm_register_read_all"),
+        (struct.pack(">Ii", 0x80010003, 1) + b"x" + bytes(5), "does not know bm_register_read_all"),
         (HEAD + struct.pack(">bh", 12, 1), "refuses to read register channel_gone"),
         (HEAD + struct.pack(">bhbi", 15, 0, 10, 1 << 30), "tells 1073741824 cells"),
         (HEAD + struct.pack(">bhbi2q", 15, 0, 10, 2, 7, 8) + b"\0", "does not tell cell 2"),
