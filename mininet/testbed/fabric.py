@@ -386,11 +386,12 @@ class Fabric:
         want = self.options.topology
         hosts = {h["id"] for h in want["hosts"]} - self.options.plain_hosts
         missing = "the controller does not answer"
+        over = time.monotonic() + seconds_max
         for _ in self._poll(seconds_max):
             try:
                 found: dict[str, Any] = self.get("topology")
             except NoAnswer:
-                if watch is not None:
+                if watch is not None and time.monotonic() < over:
                     watch(missing)
                 continue
             gaps = {
@@ -401,7 +402,7 @@ class Fabric:
             if not any(gaps.values()):
                 return found
             missing = "missing " + "; ".join(name_some(k, v) for k, v in gaps.items() if v)
-            if watch is not None:
+            if watch is not None and time.monotonic() < over:
                 watch(missing)
         raise FabricError(
             f"fabric not ready after {seconds_max:g} s: {missing}; see {self.logs}/controller.log"

@@ -27,6 +27,8 @@ from wormcast.network.topology import Link
 from wormcast.reconcile import reconciler
 from wormcast.reconcile.bring_out import BringOut
 from wormcast.reconcile.controller import Controller
+from wormcast.reconcile.reconciler import Reconciler
+from wormcast.reconcile.switch_writer import SwitchWriter
 from wormcast.reconcile.view import View
 from wormcast.routing import schemas
 from wormcast.store.database import Database, SwitchSpec
@@ -185,6 +187,50 @@ def test_a_request_waits_for_its_own_plan_though_the_one_before_is_out_meanwhile
         out[1].set()
         answers = await asyncio.wait_for(asyncio.gather(first, second), 600.0)
         assert [answer.json()["algorithm"] for answer in answers] == ["omit", "omit"]
+
+    async def run() -> None:
+        async with running() as controller:
+            add_network(controller)
+            async with rest(controller) as client:
+                await test(client, controller)
+
+    asyncio.run(run())
+
+
+def test_a_plan_that_is_out_late_makes_no_other_count_as_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is out when the next is made, and has not left."""
+    out, leave, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    brought: list[asyncio.Task[None]] = []
+    taken_for_out: list[FabricState] = []
+
+    async def bring_out(_: BringOut) -> None:
+        brought.append(cast("asyncio.Task[None]", asyncio.current_task()))
+        await out.wait()
+
+    async def permit(*_: object) -> None:
+        left.set()
+        await leave.wait()
+
+    async def follow(_: Reconciler, state: FabricState, is_out: bool) -> None:
+        if is_out:
+            taken_for_out.append(state)
+
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        monkeypatch.setattr(BringOut, "run", bring_out)
+        monkeypatch.setattr(Reconciler, "_follow", follow)
+        await client.put("routing", json={"algorithm": "rmit"})
+        await until(lambda: brought)
+        monkeypatch.setattr(SwitchWriter, "permit", permit)
+        second = asyncio.create_task(client.put("routing", json={"algorithm": "omit"}))
+        await left.wait()
+        out.set()
+        await asyncio.wait(brought)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert controller.planning.state not in taken_for_out
+        leave.set()
+        await second
+        await until(lambda: controller.planning.state in taken_for_out)
 
     async def run() -> None:
         async with running() as controller:

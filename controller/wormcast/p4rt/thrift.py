@@ -42,12 +42,13 @@ class Connection:
         await self._reader.readexactly(length)
         await self.take(">i")
         if version & 0xFF != REPLY:
-            raise await self._refusal(*method.split(":"))
+            raise await self._refusal(method)
         kind, number = await self.take(">bh")
         return kind, number
 
-    async def _refusal(self, service: str, name: str) -> ThriftError:
+    async def _refusal(self, method: str) -> ThriftError:
         """Takes an exception that answers a call. BMv2 listens for a moment before it has its services."""
+        service, _, name = method.partition(":")
         text = b""
         if await self.take(">b") == (STRING,):
             _, length = await self.take(">hi")

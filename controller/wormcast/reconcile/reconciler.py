@@ -180,8 +180,8 @@ class Reconciler:
         if task.cancelled():
             return
         error = task.exception()
-        if task is not self._outgoing or state is not self._planning.state:
-            return  # another follows, or is made already
+        if state is not self._planning.state:
+            return  # another is made, and not out
         if error is not None:
             LOG.error("a plan could not be installed", exc_info=error)
             self._events.add("plan_failed", time.time(), error=f"not installed: {error}")
