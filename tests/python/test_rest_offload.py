@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from wormcast.reconcile.controller import Controller
 from wormcast.reconcile.errors import RequestError
 
 LARGE = {"topology": routing.make("torus:64")}
+MIDDLE = {"topology": routing.make("torus:24")}
 SMALL = {"topology": routing.make("torus:3")}
 NO_FABRIC: dict[str, Any] = {
     "topology": {"switches": [], "hosts": [], "links": []},
@@ -98,15 +100,40 @@ def test_more_requests_than_there_is_room_for_are_told_to_come_again() -> None:
 
 def test_what_takes_too_long_is_ended_and_says_so() -> None:
     async def main() -> None:
-        workers = WorkerPool(seconds_max=0.5)
-        began = [worker async for worker in _started(workers)]
-        with pytest.raises(RequestError, match=r"took too long; possible: 0\.5 s") as refused:
+        workers = WorkerPool(job_seconds_max=0.5)
+        with pytest.raises(
+            RequestError, match=r"took too long; possible: 0\.5 s of the processors' time"
+        ) as refused:
             await verify(workers, LARGE)
         assert refused.value.status == 504
-        assert began[0]._process.returncode is not None, "the work goes on"
         assert workers.ended == 1
-        workers = WorkerPool()
+        assert not workers._idle, "a worker that is gone gets further work"
         assert (await verify(workers, SMALL))["deadlock_free"] is True
+        await workers.close()
+
+    asyncio.run(main())
+
+
+def test_jobs_before_it_take_nothing_from_the_time_of_a_job() -> None:
+    async def main() -> None:
+        workers = WorkerPool(job_seconds_max=1.0)
+        for _ in range(30):
+            assert (await verify(workers, MIDDLE))["deadlock_free"] is True
+        assert workers.ended == 0
+        await workers.close()
+
+    asyncio.run(main())
+
+
+def test_time_in_which_a_worker_stood_still_does_not_count() -> None:
+    async def main() -> None:
+        workers = WorkerPool(job_seconds_max=1.0)
+        async for worker in _started(workers):
+            worker._process.send_signal(signal.SIGSTOP)
+            task = asyncio.create_task(verify(workers, SMALL))
+            await asyncio.sleep(3)
+            worker._process.send_signal(signal.SIGCONT)
+            assert (await task)["deadlock_free"] is True
         await workers.close()
 
     asyncio.run(main())
@@ -114,19 +141,22 @@ def test_what_takes_too_long_is_ended_and_says_so() -> None:
 
 async def _started(workers: WorkerPool) -> Any:
     """A worker that is there already, so that the test can look at it."""
-    worker = await pool._Worker.start()
+    worker = await pool._Worker.start(workers._job_seconds_max)
     workers._idle.append(worker)
     yield worker
 
 
-def test_time_in_which_the_controller_stood_still_does_not_count() -> None:
+def test_time_in_which_the_controller_stood_still_is_no_wait_for_a_worker() -> None:
     async def main() -> None:
-        workers = WorkerPool(seconds_max=5.0)
-        await verify(workers, SMALL)
+        workers = WorkerPool(wait_seconds_max=5.0)
+        for _ in range(WORKERS_MAX):
+            await workers._places.acquire()
         task = asyncio.create_task(verify(workers, SMALL))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         time.sleep(6)  # as by SIGSTOP
+        for _ in range(WORKERS_MAX):
+            workers._places.release()
         assert (await task)["deadlock_free"] is True
         await workers.close()
 

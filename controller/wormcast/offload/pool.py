@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -17,7 +18,9 @@ WORKERS_MAX = 2
 WAITING_MAX = 6
 """Requests besides, that bring their input or wait for a worker; further ones are asked to come again."""
 JOB_SECONDS_MAX = 60.0
-"""A job that takes longer is ended, and so is the wait for a worker."""
+"""A job that takes more of the processors' time is ended, however long that lasts on a busy machine."""
+WAIT_SECONDS_MAX = 60.0
+"""Who has waited so long for a worker is asked to come again."""
 ANSWER_BYTES_MAX = 256 << 20
 RETRY_AFTER_S = 2
 
@@ -27,8 +30,11 @@ _TICK_S = 0.25
 class WorkerPool:
     """Runs jobs of `wormcast.offload.jobs` beside the event loop."""
 
-    def __init__(self, seconds_max: float = JOB_SECONDS_MAX) -> None:
-        self._seconds_max = seconds_max
+    def __init__(
+        self, job_seconds_max: float = JOB_SECONDS_MAX, wait_seconds_max: float = WAIT_SECONDS_MAX
+    ) -> None:
+        self._job_seconds_max = job_seconds_max
+        self._wait_seconds_max = wait_seconds_max
         self._places = asyncio.Semaphore(WORKERS_MAX)
         self._idle: list[_Worker] = []
         self._admitted = 0
@@ -59,8 +65,8 @@ class WorkerPool:
         async with self._place():
             worker = None
             try:
-                worker = self._idle.pop() if self._idle else await _Worker.start()
-                status, answer = await self._ask(worker, job, context, body)
+                worker = self._idle.pop() if self._idle else await _Worker.start(self._job_seconds_max)
+                status, answer = await worker.ask(job, json.dumps(context).encode(), body)
             except BaseException:
                 self.ended += 1
                 if worker is not None:
@@ -72,17 +78,6 @@ class WorkerPool:
             raise _refusal(json.loads(answer))
         return answer
 
-    async def _ask(
-        self, worker: _Worker, job: str, context: dict[str, Any], body: bytes
-    ) -> tuple[int, bytes]:
-        work = asyncio.create_task(worker.ask(job, json.dumps(context).encode(), body))
-        try:
-            if await _wait(work, self._seconds_max):
-                return work.result()
-        finally:
-            work.cancel()
-        raise RequestError(504, "this took too long", bound=f"{self._seconds_max:g} s", code="timeout")
-
     async def close(self) -> None:
         while self._idle:
             await self._idle.pop().kill()
@@ -91,7 +86,7 @@ class WorkerPool:
     async def _place(self) -> AsyncIterator[None]:
         turn = asyncio.create_task(self._places.acquire())
         try:
-            if not await _wait(turn, self._seconds_max):
+            if not await _wait(turn, self._wait_seconds_max):
                 self.turned_away += 1
                 raise RequestError(503, "too much to do; try again later", retry_after_s=RETRY_AFTER_S)
         except BaseException:
@@ -130,21 +125,22 @@ def _refusal(answer: dict[str, Any]) -> RequestError:
 
 
 class _Worker:
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, job_seconds_max: float) -> None:
         self._process = process
+        self._job_seconds_max = job_seconds_max
 
     @classmethod
-    async def start(cls) -> _Worker:
-        return cls(
-            await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "wormcast.offload.worker",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=1 << 20,
-            )
+    async def start(cls, job_seconds_max: float) -> _Worker:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "wormcast.offload.worker",
+            str(job_seconds_max),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 20,
         )
+        return cls(process, job_seconds_max)
 
     async def ask(self, job: str, context: bytes, body: bytes) -> tuple[int, bytes]:
         """Status and answer. Raises `RequestError` if the worker ends instead."""
@@ -160,6 +156,9 @@ class _Worker:
                 return status, await sink.readexactly(size)
         except (ConnectionError, asyncio.IncompleteReadError):
             code = await self._process.wait()
+            if code == -signal.SIGXCPU:
+                bound = f"{self._job_seconds_max:g} s of the processors' time"
+                raise RequestError(504, "this took too long", bound=bound, code="timeout") from None
             bound = f"{MEMORY_BYTES_MAX >> 20} MiB of memory"
             raise RequestError(
                 422,

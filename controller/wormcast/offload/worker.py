@@ -1,19 +1,22 @@
 """The worker process: jobs from standard input, answers to standard output, one after the other.
 
 A request is its sizes, the job's name, its context and its body; an answer a size, a byte that
-says whether it was done, and the file or the refusal. It ends with its standard input, or at once
-with the process that started it.
+says whether it was done, and the file or the refusal. It ends with its standard input, at once
+with the process that started it, and by SIGXCPU when a job takes more of the processors' seconds
+than its argument says: the time in which a busy machine kept it waiting is not its own.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import resource
 import signal
 import struct
 import sys
+import time
 from typing import BinaryIO
 
 REQUEST = struct.Struct(">HQQ")
@@ -28,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Works until standard input ends."""
+    """Works until standard input ends; its argument is the seconds of the processors that a job may take."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the controller, which ends its workers
     os.nice(NICE)
@@ -36,8 +39,11 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from wormcast.offload import jobs
 
+    seconds_max = float(sys.argv[1])
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while head := source.read(REQUEST.size):
+        last_second = math.ceil(time.process_time() + seconds_max)
+        resource.setrlimit(resource.RLIMIT_CPU, (last_second, resource.RLIM_INFINITY))
         name, context, body = (_read(source, size) for size in REQUEST.unpack(head))
         try:
             status, answer = DONE, jobs.run(name.decode(), context, body)
