@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import random
 import re
 import select
 import shutil
@@ -332,10 +333,14 @@ def namespaces() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("when", ["up", 0.0, 0.3, 1.0, 2.5])
+MOMENTS = {"early": (0.0, 1.0), "late": (1.0, 3.0)}
+"""Seconds after the sandbox has begun, between which each run of the tests draws anew."""
+
+
+@pytest.mark.parametrize("when", ["up", *MOMENTS])
 @pytest.mark.parametrize("end", ENDS)
 def test_nothing_is_left_however_and_whenever_it_ends(
-    start: Callable[..., Run], tmp_path: Path, end: str, when: str | float
+    start: Callable[..., Run], tmp_path: Path, end: str, when: str
 ) -> None:
     out = tmp_path / "fabric"
     spaces = namespaces()
@@ -343,8 +348,10 @@ def test_nothing_is_left_however_and_whenever_it_ends(
     if when == "up":
         run.expect("fabric up")
     else:
+        drawn = random.Random(f"{os.environ.get('FRESH_FROM', '0')} {end} {when}").uniform(*MOMENTS[when])
+        print(f"ends {drawn:.3f} s after its sandbox has begun")
         until(lambda: bool(sandbox.running()), "no sandbox")
-        time.sleep(float(when))
+        time.sleep(drawn)
     ENDS[end](run, out)
     run.process.wait(SECONDS_MAX)
     until(lambda: not processes_of(out), "processes are left")
