@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".build" / "clean"
 SECONDS_MAX = 1800.0
 """Only against hanging for ever."""
+INSTALL = "apt-get update -qq && apt-get install -y -qq --no-install-recommends"
 SETTINGS = (
     "/etc/apt/apt.conf.d",
     "/etc/apt/sources.list",
