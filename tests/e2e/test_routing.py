@@ -15,7 +15,7 @@ from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 
 MIB = 2**20
-SIZES = {"wormcast": 6 * MIB, "bmv2": 3 * MIB // 2}
+SIZES = {"wormcast": 3 * MIB, "bmv2": MIB}
 """Bytes that take seconds to all hosts."""
 TOPOLOGY = "irregular:8:3:2:3"
 """Eight switches with two hosts each, wired at random: minimal paths turn, so hosts re-inject."""

@@ -21,7 +21,7 @@ from wormcast.wire import CONTROL_STOP, ETHERTYPE_WORM, NEXT_CONTROL, WORM_MAC, 
 pytestmark = pytest.mark.timeout(3600)
 MIB = 2**20
 RATES_MBPS = {"wormcast": 50.0, "bmv2": 4.0}
-SIZES = {"wormcast": 4 * MIB, "bmv2": MIB}
+SIZES = {"wormcast": 2 * MIB, "bmv2": MIB // 2}
 """Bytes of a file."""
 HOSTS = range(8)
 SCHEMES = ["tree", "switch"]
