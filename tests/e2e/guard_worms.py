@@ -18,6 +18,8 @@ REASONS = [
     if DropReason.SOURCE_REFUSED <= reason <= DropReason.HOST_UNKNOWN or reason == DropReason.ROUTE_REFUSED
 ]
 FRAME_PAYLOAD = bytes(1000)
+READ_SECONDS_MAX = 600.0
+MARKER_AGAIN_S = 5.0
 SENDER = textwrap.dedent(
     """
     import socket, sys, time
@@ -45,9 +47,37 @@ def worm(source: int, kind: Kind, route: bytes, payload: bytes = FRAME_PAYLOAD) 
 
 
 def put_in(fabric: Fabric, host: int, frame: bytes, count: int = 1, gap_s: float = 0.0) -> None:
+    """A host sends a frame, so many times. Its switch has read them when this returns."""
+    _send(fabric, host, frame, count, gap_s)
+    await_read(fabric, host)
+
+
+def await_read(fabric: Fabric, host: int) -> None:
+    """Until the switch of a host has read what it sent: a frame behind it is counted there."""
+    switch = fabric.get(f"hosts/{host}")["switch"]
+    before, deadline, due = _markers(fabric, switch), time.monotonic() + READ_SECONDS_MAX, 0.0
+    while _markers(fabric, switch) == before:
+        assert time.monotonic() < deadline
+        if time.monotonic() >= due:  # first, or again where the switch has lost it
+            _send(fabric, host, MARKER, 1, 0.0)
+            due = time.monotonic() + MARKER_AGAIN_S
+        time.sleep(0.05)
+
+
+def _markers(fabric: Fabric, switch: int) -> int:
+    drops = fabric.get(f"switches/{switch}/counters")["drops"]
+    return int(drops.get(DropReason.VERSION_UNKNOWN.name.lower(), 0))
+
+
+def _send(fabric: Fabric, host: int, frame: bytes, count: int, gap_s: float) -> None:
     argv = [sys.executable, "-c", SENDER, f"h{host}-eth0", frame.hex(), str(count), str(gap_s)]
     sent = fabric.run(host, argv)
     assert sent.returncode == 0, sent.stderr
+
+
+MARKER = worm(0, Kind.UNICAST, b"")
+MARKER = MARKER[:14] + bytes([0xF0]) + MARKER[15:]
+"""A worm of a version that no switch knows."""
 
 
 def drops(fabric: Fabric) -> Counter[str]:
@@ -59,6 +89,7 @@ def drops(fabric: Fabric) -> Counter[str]:
 
 
 def refused(fabric: Fabric, send: Callable[[], None]) -> Counter[str]:
+    """Sends; what the guards have refused of it. Other switches than the host's have a moment for it."""
     before = drops(fabric)
     send()
     time.sleep(0.3)

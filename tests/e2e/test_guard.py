@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from guard_worms import drops, put_in, refused, route_to, worm
+from guard_worms import await_read, drops, put_in, refused, route_to, worm
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 from wormcast.network.groups import SCHEMES_ANYWHERE
@@ -22,8 +22,9 @@ PLAIN = 7
 FORGER = 5
 MEMBERS = [0, 1, 2, 3]
 IN_FORCE_SECONDS_MAX = 600.0
-RATE_BPS = 2_000_000
+RATE_BPS = 1_000_000
 FLOOD_FRAMES = 1500
+FLOOD_GAP_S = 0.001
 DATAGRAM = textwrap.dedent(
     """
     import socket, sys
@@ -99,6 +100,7 @@ def test_members_alone_send_to_closed_groups(fabric: Fabric) -> None:
 
         def say() -> None:
             assert fabric.run(PLAIN, [sys.executable, "-c", DATAGRAM, "5"]).returncode == 0
+            await_read(fabric, PLAIN)
 
         assert refused(fabric, say) == {}, "a group with an address is open"
         fabric.put("guard", {"closed": [groups[2]]})
@@ -115,13 +117,12 @@ def test_members_alone_send_to_closed_groups(fabric: Fabric) -> None:
 def test_a_flood_ends_at_its_switch_and_others_go_on(
     fabric: Fabric, random_file: Callable[[int], Path]
 ) -> None:
-    """A host sends twice or more what it may, and forged worms, while others have a file."""
+    """A host sends many times what it may, and forged worms, while others have a file."""
     fabric.put(f"hosts/{FORGER}/rate", {"bps": RATE_BPS})
     route = route_to(fabric, FORGER, 4)
-    gap_s = 1000 * 8 / (4 * RATE_BPS)
     frames = [worm(FORGER, Kind.UNICAST, route), worm(1, Kind.UNICAST, route)]
     flooding = threading.Thread(
-        target=lambda: [put_in(fabric, FORGER, frame, FLOOD_FRAMES, gap_s) for frame in frames]
+        target=lambda: [put_in(fabric, FORGER, frame, FLOOD_FRAMES, FLOOD_GAP_S) for frame in frames]
     )
     before = drops(fabric)
     flooding.start()
@@ -135,8 +136,8 @@ def test_a_flood_ends_at_its_switch_and_others_go_on(
         assert fabric.put(f"hosts/{FORGER}/rate", {"bps": None})["rate_bps"] is None
     found = drops(fabric) - before
     assert set(found) == {"source_refused", "rate_exceeded"}
-    # BMv2 does not read all that comes where the machine is busy.
-    assert FLOOD_FRAMES / 2 < found["source_refused"] <= FLOOD_FRAMES
+    # BMv2 does not read all that comes where the machine is busy: its rings hold 32 frames.
+    assert FLOOD_FRAMES / 8 < found["source_refused"] <= FLOOD_FRAMES
     # A bucket of 256 KiB, and what came in beside it in time.
     assert FLOOD_FRAMES / 8 < found["rate_exceeded"] < FLOOD_FRAMES
     assert refused(fabric, lambda: put_in(fabric, FORGER, frames[0], 300)) == {}, "it has no rate any more"

@@ -25,7 +25,8 @@ SENDER = textwrap.dedent(
         time.sleep(0.002)
     """
 )
-FRAMES = 40
+FRAMES = 20
+"""No more than BMv2's rings hold while it does not get to run."""
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ async def exchange_packets(switch: fy.Switch, seen: dict[str, Any]) -> None:
     """A packet-out that reaches its link, and a frame of that link that comes in."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as link:
         link.bind(("h5", 3))
-        link.settimeout(10)
+        link.settimeout(300)
         packets = switch.read_packets()
         await switch.write(fy.P4PacketOut(FRAME, egress_port=5, pad=0))
         while True:

@@ -80,7 +80,7 @@ try:
     frame = bytes.fromhex("0180c200000e02000000000188cc") + b"from the shell" + bytes(40)
     link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     link.bind(("h5", 3))
-    link.settimeout(10)
+    link.settimeout(300)
     sh.PacketOut(payload=frame, egress_port="5").send()
     while True:
         data, source = link.recvfrom(4000)
