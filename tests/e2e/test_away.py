@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from receivers import wait_for_receivers
 from wormcast.mininet.fabric import Fabric
 
 SECONDS_MAX = 600.0
@@ -43,7 +44,9 @@ def group(fabric: Fabric, request: pytest.FixtureRequest) -> Iterator[int]:
 def receive(fabric: Fabric, host: int, group: int, into: Path) -> subprocess.Popen[str]:
     into.mkdir(exist_ok=True)
     arguments = ["recv", "--group", str(group), "--output", str(into), "--count", "1", "--overwrite"]
-    return fabric.popen(host, ["wormcast", *arguments, "--json"], text=True)
+    process = fabric.popen(host, ["wormcast", *arguments, "--json"], text=True)
+    wait_for_receivers(fabric, [(host, group)])
+    return process
 
 
 def send(fabric: Fabric, file: Path, group: int, *options: str) -> tuple[int, str]:

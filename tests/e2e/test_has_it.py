@@ -13,13 +13,13 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from receivers import wait_for_receivers
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import sha256_of
 
@@ -87,19 +87,6 @@ def receive(fabric: Fabric, host: int, group: int, out: Path) -> subprocess.Pope
     out.mkdir()
     argv = ["wormcast", "recv", "--group", str(group), "--output", str(out), "--json"]
     return fabric.popen(host, argv, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def wait_for_receivers(fabric: Fabric, receivers: set[tuple[int, int]]) -> None:
-    deadline = time.monotonic() + END_SECONDS_MAX
-    while True:
-        states = {host: fabric.agent_status(host) or {"groups": []} for host in HOSTS}
-        there = {
-            (host, group["group"]) for host in HOSTS for group in states[host]["groups"] if group["receivers"]
-        }
-        if receivers <= there:
-            return
-        assert time.monotonic() < deadline, receivers - there
-        time.sleep(0.2)
 
 
 def run_sends(fabric: Fabric, sends: list[Send], directory: Path) -> dict[str, dict[int, str | None]]:

@@ -197,6 +197,9 @@ def test_a_file_goes_through_a_lab(room: Room, tool: str, kind: str, tmp_path: P
     assert made.returncode == 0, made.stderr
     (tmp_path / "got").mkdir()
     room.spawn(last, ["wormcast", "recv", "--group", "0", "--output", str(tmp_path / "got"), "--count", "1"])
+    while '"receivers": 1' not in room.ask(last, "wormcast", "status", "--json").stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     sent = room.ask("h0", "wormcast", "send", str(data), "--group", "0")
     assert sent.returncode == 0, sent.stderr
     assert (tmp_path / "got" / "data").read_bytes() == data.read_bytes()

@@ -13,6 +13,7 @@ from typing import Any
 import onos_core
 import pytest
 from onos_core import Onos, until
+from receivers import wait_for_receivers
 from wormcast.mininet.fabric import Fabric
 
 pytestmark = [
@@ -125,6 +126,7 @@ def test_a_group_made_in_onos_is_in_switches_and_agents_and_carries_a_file(
             "1",
         ]
         receivers[host] = fabric.popen(host, argv, stdout=subprocess.DEVNULL)
+    wait_for_receivers(fabric, [(host, group["id"]) for host in receivers])
     sent = fabric.run(0, ["wormcast", "send", str(path), "--group", "from-onos"])
     assert sent.returncode == 0, sent.stderr
     for host, receiver in receivers.items():

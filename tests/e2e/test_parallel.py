@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from receivers import wait_for_receivers
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import sha256_of
 from wormcast.network.groups import SCHEMES_ANYWHERE
@@ -79,7 +80,7 @@ def test_links_fail_while_the_controller_stands_still(
                 receiving[scheme, host] = fabric.popen(
                     host, argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
                 )
-        time.sleep(2.0)  # receivers open their groups; a later one would get the next message only
+        wait_for_receivers(fabric, [(host, groups[scheme]) for scheme, host in receiving])
         for scheme, group in groups.items():
             argv = ["wormcast", "send", str(file), "--group", str(group)]
             sent = fabric.run(0, argv, seconds_max=END_SECONDS_MAX)

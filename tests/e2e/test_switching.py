@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from receivers import wait_for_receivers
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.transfer import transfer
 from wormcast.wire import CONTROL_STOP, ETHERTYPE_WORM, NEXT_CONTROL, WORM_MAC, WORM_VERSION, Flag, Kind
@@ -173,6 +174,7 @@ def test_two_members_send_to_one_group_at_a_time(
                 count,
             ]
             receivers[host] = fabric.popen(host, argv)
+        wait_for_receivers(fabric, [(host, int(group)) for host in HOSTS])
         sending = [
             fabric.popen(host, ["wormcast", "send", str(file), "--group", group])
             for host, file in files.items()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from agent_lab.lab import Lab, group
+from test_agent_transfer import start_recv
 from wormcast.client import Agent, Receiver
 
 LIMIT_S = 600
@@ -70,7 +71,7 @@ def test_the_limit_holds_while_blocks_are_written(lab: Lab, tmp_path: Path, numb
     receivers = []
     for host, output in enumerate(outputs, 1):
         output.mkdir()
-        receivers.append(lab.start(host, "recv", "-g", str(number), "-o", str(output), "--count", "1"))
+        receivers.append(start_recv(lab, host, number, output))
     assert finish(lab.start(0, "send", str(small), "-g", str(number), "--json"))[0] == 0
     for receiver, output in zip(receivers, outputs, strict=True):
         assert receiver.wait(LIMIT_S) == 0
@@ -84,7 +85,7 @@ def test_each_member_is_said_what_is_known(lab: Lab, tmp_path: Path, number: int
     file = file_of(tmp_path / "small", 10)
     output = tmp_path / "one"
     output.mkdir()
-    taker = lab.start(1, "recv", "-g", str(number), "-o", str(output), "--count", "1")
+    taker = start_recv(lab, 1, number, output)
     with idle_receiver(lab, 2, number):
         send = lab.start(0, "send", str(file), "-g", str(number), "--timeout", "6", "--json")
         code, report, said = finish(send)

@@ -50,7 +50,7 @@ def start_recv(
     lab: Lab, host: int, number: int, output: Path, *more: str, **options: Any
 ) -> subprocess.Popen[bytes]:
     """A receiver that is open when this returns."""
-    arguments = ["recv", "-g", str(number), "-o", str(output), "--count", "1", "--timeout", "30", *more]
+    arguments = ["recv", "-g", str(number), "-o", str(output), "--count", "1", "--timeout", "300", *more]
     process = lab.start(host, *arguments, **options)
     until(lambda: open_receivers(lab, host, number) == 1)
     return process
