@@ -231,8 +231,10 @@ async def fabric(
             controller.put_switches([replace(SPEC, id=SwitchId(n), address=address)])
             chips.append(chip)
             addresses.append(address)
-        await until(lambda: all(session.connected for session in controller.sessions.values()), 20.0)
+        await until(lambda: all(session.connected for session in controller.sessions.values()))
         controller.monitor.restore_link(Link(SwitchId(0), PortId(3), SwitchId(1), PortId(3)))
+        for switch in controller.sessions:
+            controller.monitor.suspend(switch)  # these chips forward no probes, so none may be missed
         for n in range(2):
             announce(controller, f"a{n}", n, 0)
             agents.append(await stack.enter_async_context(attached(agents_at, f"a{n}", revision=1)))
