@@ -132,12 +132,13 @@ def test_a_flood_ends_at_its_switch_and_others_go_on(
         assert result.intact
         assert not result.failed
     finally:
-        flooding.join(120.0)
+        flooding.join()
         assert fabric.put(f"hosts/{FORGER}/rate", {"bps": None})["rate_bps"] is None
     found = drops(fabric) - before
     assert set(found) == {"source_refused", "rate_exceeded"}
     # BMv2 does not read all that comes where the machine is busy: its rings hold 32 frames.
-    assert FLOOD_FRAMES / 8 < found["source_refused"] <= FLOOD_FRAMES
+    least = FLOOD_FRAMES / (2 if fabric.options.switch == "wormcast" else 8)
+    assert least < found["source_refused"] <= FLOOD_FRAMES
     # A bucket of 256 KiB, and what came in beside it in time.
     assert FLOOD_FRAMES / 8 < found["rate_exceeded"] < FLOOD_FRAMES
     assert refused(fabric, lambda: put_in(fabric, FORGER, frames[0], 300)) == {}, "it has no rate any more"
