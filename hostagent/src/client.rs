@@ -14,21 +14,28 @@
 //! ```
 
 use bytes::{Bytes, BytesMut};
+use rustix::io::retry_on_intr;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wormcast_agent_core::api::{
     API_VERSION, AbortReason, ApiError, DATA_BYTES_MAX, Frame, FrameError, GroupSelector,
-    MemberOutcome, Notice, Request,
+    MemberOutcome, Notice, Request, WrittenFile,
 };
 
 const READ_BYTES: usize = 64 << 10;
 /// A quarter of the window of an arriving message (API.md §7).
 const WINDOW_UPDATE_BYTES: u32 = 128 << 10;
+/// For an agent's last word on a connection that it has ended.
+const GOODBYE_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -106,6 +113,10 @@ pub struct Client {
     /// Bytes taken out of each arriving message since its last window update.
     taken: BTreeMap<u32, u32>,
     waiting: VecDeque<Incoming>,
+    /// Senders whose files the agent reads, by request.
+    sending: BTreeMap<u64, u32>,
+    /// Answers that have come before they were asked for.
+    answers: BTreeMap<u64, Value>,
     /// The answer to the hello request.
     pub hello: Value,
 }
@@ -123,6 +134,8 @@ impl Client {
             windows: BTreeMap::new(),
             taken: BTreeMap::new(),
             waiting: VecDeque::new(),
+            sending: BTreeMap::new(),
+            answers: BTreeMap::new(),
             hello: Value::Null,
         };
         let hello = Request::Hello {
@@ -209,6 +222,19 @@ impl Client {
         Ok(())
     }
 
+    /// Appends all of a file to the sender's current message. The agent reads it itself.
+    ///
+    /// # Errors
+    /// Refused if the file cannot be read, changes meanwhile or is no regular file.
+    pub fn send_file(&mut self, sender: u32, file: &File) -> Result<WrittenFile, ClientError> {
+        let request = Request::SendFile {
+            handle: sender,
+            bytes: file.metadata()?.len(),
+        };
+        let asked = self.begin(&request, Some(file))?;
+        Ok(serde_json::from_value(self.answer(asked)?)?)
+    }
+
     /// Ends the sender's current message; returns its number.
     ///
     /// # Errors
@@ -257,11 +283,54 @@ impl Client {
         group: impl Into<GroupSelector>,
         origin: Option<u16>,
     ) -> Result<Opened, ClientError> {
+        self.open(group.into(), origin, false)
+    }
+
+    /// As [`Client::open_receiver`]; where a message is a file the agent writes its content, as
+    /// [`Client::receive_file`] says.
+    ///
+    /// # Errors
+    /// As [`Client::open_receiver`].
+    pub fn open_file_receiver(
+        &mut self,
+        group: impl Into<GroupSelector>,
+        origin: Option<u16>,
+    ) -> Result<Opened, ClientError> {
+        self.open(group.into(), origin, true)
+    }
+
+    fn open(
+        &mut self,
+        group: GroupSelector,
+        origin: Option<u16>,
+        files: bool,
+    ) -> Result<Opened, ClientError> {
+        let origin = origin.map(u32::from);
         let request = Request::OpenReceiver {
-            group: group.into(),
-            origin: origin.map(u32::from),
+            group,
+            origin,
+            files,
         };
         Ok(serde_json::from_value(self.ask(&request)?)?)
+    }
+
+    /// Has the agent write the content of a file that arrives, from the file's beginning. `bytes`: as many as
+    /// there are to be, if that is known.
+    ///
+    /// # Errors
+    /// Refused if this is no regular file that is open to be written, or the message was lost meanwhile.
+    pub fn receive_file(
+        &mut self,
+        message: u32,
+        file: &File,
+        bytes: Option<u64>,
+    ) -> Result<(), ClientError> {
+        let request = Request::ReceiveFile {
+            handle: message,
+            bytes,
+        };
+        let asked = self.begin(&request, Some(file))?;
+        self.answer(asked).map(drop)
     }
 
     /// Says that the application keeps the message.
@@ -352,42 +421,65 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
+        let asked = self.begin(request, None)?;
+        self.answer(asked)
+    }
+
+    /// Asks, with the descriptor of a file if the request needs one, and does not wait; the number for
+    /// [`Client::answer`].
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn begin(&mut self, request: &Request, file: Option<&File>) -> Result<u64, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
+        if let Request::SendFile { handle, .. } = request {
+            self.sending.insert(id, *handle);
+        }
         let mut message = serde_json::to_value(request)?;
         message["id"] = id.into();
-        self.send(&Frame::Control(Bytes::from(message.to_string())))?;
+        self.send_with(&Frame::Control(Bytes::from(message.to_string())), file)?;
+        Ok(id)
+    }
+
+    /// Waits for the answer to a request; keeps what comes in between.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn answer(&mut self, asked: u64) -> Result<Value, ClientError> {
         loop {
-            let Some(frame) = self.take_frame(None)? else {
-                continue;
-            };
-            let mut value = match frame {
-                Frame::Control(json) => serde_json::from_slice::<Value>(&json)?,
-                frame => {
-                    let incoming = self.sort_frame(frame)?;
-                    self.waiting.extend(incoming);
-                    continue;
+            if let Some(mut value) = self.answers.remove(&asked) {
+                if value.get("error").is_some() {
+                    return Err(ClientError::Refused(serde_json::from_value(
+                        value["error"].take(),
+                    )?));
                 }
-            };
-            if value["id"] != json!(id) {
-                let incoming = self.sort_notice(value)?;
-                self.waiting.push_back(incoming);
-                continue;
+                return Ok(value["result"].take());
             }
-            if value.get("error").is_some() {
-                return Err(ClientError::Refused(serde_json::from_value(
-                    value["error"].take(),
-                )?));
-            }
-            return Ok(value["result"].take());
+            let incoming = self.read_incoming(None)?;
+            self.waiting.extend(incoming);
         }
     }
 
     fn send(&mut self, frame: &Frame) -> Result<(), ClientError> {
+        self.send_with(frame, None)
+    }
+
+    fn send_with(&mut self, frame: &Frame, file: Option<&File>) -> Result<(), ClientError> {
         let mut bytes = BytesMut::new();
         frame.encode(&mut bytes);
-        self.stream.write_all(&bytes)?;
-        Ok(())
+        send_all(&mut self.stream, &bytes, file).map_err(|error| self.explain(error))
+    }
+
+    /// The agent says why it ends a connection; that is worth more than "broken pipe".
+    fn explain(&mut self, error: io::Error) -> ClientError {
+        loop {
+            match self.read_incoming(Some(Instant::now() + GOODBYE_WAIT)) {
+                Ok(_) => {}
+                Err(ended @ ClientError::Ended(_)) => return ended,
+                Err(_) => return error.into(),
+            }
+        }
     }
 
     /// One frame's worth of what comes by itself; a window update is nothing to hand out.
@@ -397,7 +489,17 @@ impl Client {
     ) -> Result<Option<Incoming>, ClientError> {
         match self.take_frame(deadline)? {
             Some(Frame::Control(json)) => {
-                self.sort_notice(serde_json::from_slice(&json)?).map(Some)
+                let value: Value = serde_json::from_slice(&json)?;
+                if let Some(id) = value["id"].as_u64() {
+                    let sender = self.sending.remove(&id);
+                    if let Some(window) = sender.and_then(|it| self.windows.get_mut(&it)) {
+                        // What is left of it comes behind the answer.
+                        *window = 0;
+                    }
+                    self.answers.insert(id, value);
+                    return Ok(None);
+                }
+                self.sort_notice(value).map(Some)
             }
             Some(frame) => self.sort_frame(frame),
             None => Ok(None),
@@ -454,9 +556,28 @@ impl Client {
         let result = self.stream.read(&mut self.buffer[filled..]);
         let length = *result.as_ref().unwrap_or(&0);
         self.buffer.truncate(filled + length);
+        if let Err(error) = &result
+            && error.kind() == io::ErrorKind::Interrupted
+        {
+            // As after a pause (SIGSTOP): a read with a time limit is not taken up again by itself.
+            return Ok(None);
+        }
         if result? == 0 {
             return Err(ClientError::Ended("it is gone".to_owned()));
         }
         Ok(Frame::decode(&mut self.buffer)?)
     }
+}
+
+fn send_all(stream: &mut UnixStream, bytes: &[u8], file: Option<&File>) -> io::Result<()> {
+    let mut sent = 0;
+    if let Some(file) = file {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [file.as_fd()];
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let bytes = [IoSlice::new(bytes)];
+        sent = retry_on_intr(|| sendmsg(&*stream, &bytes, &mut ancillary, SendFlags::NOSIGNAL))?;
+    }
+    stream.write_all(&bytes[sent..])
 }

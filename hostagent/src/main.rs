@@ -8,6 +8,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     wormcast_agent::log::set_level(options.log_level);
+    // A file that grows beyond this process's limit is that file's failure.
+    // SAFETY: no handler, no other thread yet.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let workers = options.workers();
     let result = match options.settle() {
         Ok(settings) => {

@@ -5,6 +5,7 @@ use crate::support;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::thread::JoinHandleExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use support::{Fabric, group, pattern, wait_until};
@@ -397,4 +398,21 @@ impl Raw {
         assert!(matches!(self.stream.read(&mut [0; 1]), Ok(0) | Err(_)));
         last
     }
+}
+
+#[test]
+fn a_signal_ends_no_wait() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let Some(fabric) = fabric() else { return };
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGUSR1, nothing as *const () as libc::sighandler_t) };
+    let mut client = fabric.client(0);
+    let waiting = std::thread::spawn(move || client.receive(Some(Duration::from_secs(1))));
+    let thread = waiting.as_pthread_t();
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(20));
+        // SAFETY: the thread is joined below.
+        unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+    }
+    assert_eq!(waiting.join().unwrap().unwrap(), None);
 }

@@ -6,6 +6,9 @@ import hashlib
 import json
 import os
 import random
+import resource
+import socket
+import struct
 import subprocess
 import threading
 import time
@@ -118,6 +121,58 @@ def test_what_the_header_cannot_say_is_left_out() -> None:
     decoder.feed(encode_file_start("old", None, 0o104755, -5))
     assert decoder.header is not None
     assert (decoder.header.mode, decoder.header.mtime_ns, decoder.header.size) == (0o755, None, None)
+
+
+@pytest.mark.network
+def test_a_file_that_shrinks_meanwhile_is_not_sent(lab: Lab, tmp_path: Path) -> None:
+    one, two = outputs(tmp_path)
+    file = tmp_path / "large"
+    file.touch()
+    os.truncate(file, 1 << 33)
+    receivers = [start_recv(lab, 1, 1, one), start_recv(lab, 2, 1, two)]
+    sending = lab.start(0, "send", str(file), "-g", "1")
+    until(lambda: written(receivers[0], one) > 1_000_000)
+    until(lambda: written(receivers[1], two) > 1_000_000)
+    os.truncate(file, 1000)
+    code, _, error = run(sending)
+    assert code == 2, error
+    assert f"the file changed while it was sent: {1 << 33} bytes at first, then 1000" in " ".join(
+        error.split()
+    )
+    for receiver, directory in zip(receivers, (one, two), strict=True):
+        code, _, error = run(receiver)
+        assert code == 3
+        assert "large from host 0: its origin cancelled it" in error
+        assert names(directory) == []
+
+
+def process_of(path: Path) -> int:
+    """Of the program that listens there."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int(struct.unpack("3i", credentials)[0])
+
+
+@pytest.mark.network
+def test_a_file_too_large_for_the_agent_is_that_files_failure(lab: Lab, tmp_path: Path) -> None:
+    one, two = outputs(tmp_path)
+    file = file_of(tmp_path / "large", 3_000_000)
+    agent = process_of(lab.socket(2))
+    before = resource.prlimit(agent, resource.RLIMIT_FSIZE)
+    resource.prlimit(agent, resource.RLIMIT_FSIZE, (1_000_000, before[1]))
+    try:
+        receivers = [start_recv(lab, 1, 1, one), start_recv(lab, 2, 1, two)]
+        code, said, _ = send(lab, 0, file)
+        assert code == 3
+        assert "input/output error" in " ".join(said.split())
+    finally:
+        resource.prlimit(agent, resource.RLIMIT_FSIZE, before)
+    assert run(receivers[0])[0] == 0
+    code, _, error = run(receivers[1])
+    assert code == 3
+    assert "large from host 0: cannot write the file: File too large" in error
+    assert names(two) == []
 
 
 @pytest.mark.network

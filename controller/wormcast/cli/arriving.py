@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from wormcast.cli.placing import PartialFile, sync_directory, umask
-from wormcast.client import IncomingMessage
-from wormcast.client.files import FileDecoder, FileHeader
+from wormcast.client import IncomingMessage, WrittenFile
+from wormcast.client.files import FileDecoder, FileFormatError, FileHeader, parse_header
 
 _SPOOL_MEMORY_BYTES = 1 << 20
 """What comes for standard output is kept in memory up to this, then in a temporary file."""
@@ -38,18 +38,19 @@ class FileSettings:
 
 
 class _InDirectory:
-    """A file without name, until it is whole."""
+    """A file without name, until it is whole. The agent writes it."""
 
-    def __init__(self, settings: FileSettings) -> None:
+    def __init__(self, settings: FileSettings, message: IncomingMessage, size: int | None) -> None:
         self._settings = settings
         self._partial = PartialFile(settings.output)
-
-    def write(self, content: bytes) -> None:
-        self._partial.out.write(content)
+        try:
+            message.write_to(self._partial.out.fileno(), size)
+        except BaseException:
+            self.close()
+            raise
 
     def finish(self, header: FileHeader) -> Path:
         out = self._partial.out
-        out.flush()
         keep = self._settings.preserve
         mode = header.mode if keep and header.mode is not None else 0o666
         with contextlib.suppress(PermissionError):
@@ -78,7 +79,7 @@ class _Spooled:
     def write(self, content: bytes) -> None:
         self.kept.write(content)
 
-    def finish(self, _header: FileHeader) -> None:
+    def finish(self) -> None:
         self.kept.seek(0)
 
     def close(self) -> None:
@@ -94,7 +95,7 @@ class _Streamed:
         while len(rest):
             rest = rest[os.write(sys.stdout.fileno(), rest) :]
 
-    def finish(self, _header: FileHeader) -> None:
+    def finish(self) -> None:
         pass
 
     def close(self) -> None:
@@ -102,7 +103,7 @@ class _Streamed:
 
 
 class ArrivingFile:
-    """One file on its way."""
+    """One file on its way: for a directory, written by the agent; for standard output, taken here."""
 
     def __init__(self, settings: FileSettings, message: IncomingMessage, *, stream: bool) -> None:
         """`stream`: what is for standard output is written as it comes."""
@@ -114,6 +115,8 @@ class ArrivingFile:
         self._settings = settings
         self._stream = stream
         self._decoder = FileDecoder()
+        self._header: FileHeader | None = None
+        self._written = 0
         self._target: _InDirectory | _Spooled | _Streamed | None = None
 
     @property
@@ -123,17 +126,22 @@ class ArrivingFile:
     @property
     def name(self) -> str | None:
         """As the sender gave it, made safe; None before the header has come."""
-        return None if self._decoder.header is None else self._decoder.header.name
+        return None if self.header is None else self.header.name
+
+    @property
+    def header(self) -> FileHeader | None:
+        """Once it has come."""
+        return self._header or self._decoder.header
 
     @property
     def size(self) -> int:
         """Bytes of content so far."""
-        return self._decoder.size
+        return self._written or self._decoder.size
 
     @property
     def announced(self) -> int | None:
         """Bytes of content there will be, as far as the sender knew."""
-        return None if self._decoder.header is None else self._decoder.header.size
+        return None if self.header is None else self.header.size
 
     @property
     def shown(self) -> str:
@@ -144,16 +152,28 @@ class ArrivingFile:
         """Standard output would hold a part of it, if it ended here."""
         return isinstance(self._target, _Streamed) and self.size > 0
 
+    def place(self, header: str) -> None:
+        """Has the agent write it into the directory."""
+        self._header = parse_header(header)
+        self._target = _InDirectory(self._settings, self.message, self._header.size)
+
+    def note_written(self, size: int) -> None:
+        """The agent has written so much of it."""
+        self._written = size
+
     def write(self, data: bytes) -> None:
         content = self._decoder.feed(data)
         if content:
             self._open().write(content)
 
-    def finish(self) -> tuple[Path | None, str]:
+    def finish(self, written: WrittenFile | None) -> tuple[Path | None, str]:
         """Checks the whole and gives it its name; the path (None: standard output) and digest."""
+        if written is not None and isinstance(self._target, _InDirectory) and self._header is not None:
+            self._written = written.size
+            return self._target.finish(self._header), written.sha256
         digest = self._decoder.finish()
-        assert self._decoder.header is not None
-        return self._open().finish(self._decoder.header), digest
+        self._open().finish()
+        return None, digest
 
     @property
     def kept(self) -> IO[bytes]:
@@ -167,12 +187,13 @@ class ArrivingFile:
         if self._target is not None:
             self._target.close()
 
-    def _open(self) -> _InDirectory | _Spooled | _Streamed:
+    def _open(self) -> _Spooled | _Streamed:
         if self._target is None:
             if not self._settings.to_stdout:
-                self._target = _InDirectory(self._settings)
-            else:
-                self._target = _Streamed() if self._stream else _Spooled()
+                # What is no file is refused by its first bytes.
+                raise FileFormatError("the message is not a file that the agent knows")
+            self._target = _Streamed() if self._stream else _Spooled()
+        assert not isinstance(self._target, _InDirectory)
         return self._target
 
 

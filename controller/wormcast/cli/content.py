@@ -18,23 +18,23 @@ _CHUNK_BYTES = 256 << 10
 
 
 class Content:
-    """Bytes of a file descriptor. A pipe has no size, permissions or time."""
+    """Bytes of a file descriptor. A pipe has no size, permissions or time, and is read here; the agent reads a file."""
 
     def __init__(self, descriptor: int, about: os.stat_result | None, deadline: float | None) -> None:
         self.size = None if about is None else about.st_size
         self.mode = None if about is None else about.st_mode
         self.mtime_ns = None if about is None else about.st_mtime_ns
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._deadline = deadline
 
     def chunks(self, wake: int) -> Iterator[bytes]:
-        """All of it. An empty chunk: a pipe has nothing yet, but there is something to read from the descriptor
+        """All of a pipe. An empty chunk: it has nothing yet, but there is something to read from the descriptor
         `wake`. Raises `AgentTimeoutError` at the deadline."""
         while True:
-            if self.size is None and not self._wait(wake):
+            if not self._wait(wake):
                 yield b""
                 continue
-            chunk = os.read(self._descriptor, _CHUNK_BYTES)
+            chunk = os.read(self.descriptor, _CHUNK_BYTES)
             if not chunk:
                 return
             yield chunk
@@ -42,19 +42,15 @@ class Content:
     def _wait(self, wake: int) -> bool:
         """Until a pipe has something, or its writer is gone."""
         poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
+        poll.register(self.descriptor, select.POLLIN)
         poll.register(wake, select.POLLIN)
         left_ms = None
         if self._deadline is not None:
             left_ms = max(0.0, self._deadline - time.monotonic()) * 1000
         ready = {descriptor for descriptor, _ in poll.poll(left_ms)}
-        if (
-            self._deadline is not None
-            and self._descriptor not in ready
-            and time.monotonic() >= self._deadline
-        ):
+        if self._deadline is not None and self.descriptor not in ready and time.monotonic() >= self._deadline:
             raise AgentTimeoutError("nothing came from standard input or the pipe within the time limit")
-        return self._descriptor in ready
+        return self.descriptor in ready
 
 
 @contextlib.contextmanager

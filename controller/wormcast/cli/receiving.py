@@ -22,6 +22,8 @@ from wormcast.client import (
     AgentTimeoutError,
     AgentUnavailableError,
     Arrival,
+    FileFailed,
+    FileProgress,
     MessageBegin,
     MessageData,
     MessageEnd,
@@ -29,6 +31,7 @@ from wormcast.client import (
     Receiver,
     ReceiverEvent,
     RefusedError,
+    WrittenFile,
 )
 from wormcast.client.files import FileFormatError
 from wormcast.exits import Exit
@@ -65,7 +68,7 @@ def receive_files(
         # Messages of one origin come one after the other: they need not be kept to stay whole.
         session = _Session(settings, line, as_json, count, stream=origin is not None)
         try:
-            agent, receiver = _open(group, origin, timeout_s, socket)
+            agent, receiver = _open(group, origin, timeout_s, socket, settings)
             if not quiet:
                 line.say(f"receiving from group {receiver.group.label}")
             while True:
@@ -78,7 +81,7 @@ def receive_files(
                         session.agent_gone(str(gone))
                 if session.is_over:
                     break
-                agent, receiver = _open_again(group, origin, timeout_s, socket, line)
+                agent, receiver = _open_again(group, origin, timeout_s, socket, settings, line)
         except _NothingCameError as nothing:
             line.close()
             if as_json:
@@ -94,14 +97,18 @@ def receive_files(
 
 
 def _open(
-    group: int | str, origin: int | None, timeout_s: float | None, socket: Path | None
+    group: int | str,
+    origin: int | None,
+    timeout_s: float | None,
+    socket: Path | None,
+    settings: FileSettings,
 ) -> tuple[Agent, Receiver]:
     """However long the agent takes, but for what the user allows."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     try:
         agent = Agent(socket, timeout_s=None, deadline=deadline)
         try:
-            receiver = agent.open_receiver(group, origin=origin)
+            receiver = agent.open_receiver(group, origin=origin, files=not settings.to_stdout)
         except BaseException:
             agent.close()
             raise
@@ -112,14 +119,19 @@ def _open(
 
 
 def _open_again(
-    group: int | str, origin: int | None, timeout_s: float | None, socket: Path | None, line: ProgressLine
+    group: int | str,
+    origin: int | None,
+    timeout_s: float | None,
+    socket: Path | None,
+    settings: FileSettings,
+    line: ProgressLine,
 ) -> tuple[Agent, Receiver]:
     """When the agent is there again, and knows the group. What is waited for is shown."""
     over = None if timeout_s is None else time.monotonic() + timeout_s
     shown = ""
     while True:
         try:
-            opened = _open(group, origin, timeout_s, socket)
+            opened = _open(group, origin, timeout_s, socket, settings)
             line.note("agent-back", f"the agent is there again; receiving from group {opened[1].group.label}")
             return opened
         except (AgentUnavailableError, AgentGoneError) as error:
@@ -134,6 +146,13 @@ def _open_again(
         if over is not None and over <= time.monotonic():
             raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
         time.sleep(_RETRY_S)
+
+
+def _abort_reason(code: str) -> AbortReason:
+    """Why a message is given up whose content the agent could not write."""
+    if code == "no_space":
+        return "no_space"
+    return "storage" if code == "storage" else "cancelled"
 
 
 class _Session:
@@ -197,28 +216,39 @@ class _Session:
         handle = event.message.handle
         if isinstance(event, MessageBegin):
             self._files[handle] = ArrivingFile(self._settings, event.message, stream=self._stream)
-            return
         file = self._files.get(handle)
         if file is None:
             return
         try:
             match event:
+                case MessageBegin() if event.header is not None:
+                    file.place(event.header)
+                    self._show()
                 case MessageData():
                     file.write(event.data)
                     self._show()
+                case FileProgress():
+                    file.note_written(event.size)
+                    self._show()
+                case FileFailed():
+                    self._fail(file, event.reason, _abort_reason(event.code))
                 case MessageEnd():
-                    self._finish(file, event.arrival)
+                    self._finish(file, event.arrival, event.file)
                 case MessageLost() if self._outlet is not None and self._outlet.has_begun(file):
                     file.lost = event.reason
                 case MessageLost():
                     self._fail(file, event.reason, None)
         except FileFormatError as error:
             self._fail(file, str(error), "cancelled")
+        except RefusedError as error:
+            if file.message.open:
+                self._fail(file, str(error), _abort_reason(error.code))
+            # Else it is lost, and the reason comes next.
         except OSError as error:
             self._fail_to_write(file, error)
 
-    def _finish(self, file: ArrivingFile, arrival: Arrival | None) -> None:
-        path, digest = file.finish()
+    def _finish(self, file: ArrivingFile, arrival: Arrival | None, written: WrittenFile | None) -> None:
+        path, digest = file.finish(written)
         if self._outlet is not None:
             if self._outlet.is_busy:
                 first = self._outlet.files[0].shown

@@ -24,9 +24,10 @@ from wormcast.client import (
     HandleClosedError,
     MemberState,
     Progress,
+    RefusedError,
     Sender,
 )
-from wormcast.client.files import encode_file_start, safe_file_name
+from wormcast.client.files import DIGEST_BYTES, encode_file_start, safe_file_name
 from wormcast.counted import counted
 from wormcast.exits import Exit
 
@@ -153,34 +154,50 @@ def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], s
 
 def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> None:
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
-    digest = hashlib.sha256()
     size = content.size
     start = encode_file_start(state.shown, size, content.mode, content.mtime_ns)
     if size is not None:
-        sender.announce(len(start) + size + digest.digest_size)
+        sender.announce(len(start) + size + DIGEST_BYTES)
     sender.write(start)
     watch = _Watch(sender)
     try:
-        for chunk in content.chunks(agent.fileno()):
-            if size is not None and state.count + len(chunk) > size:
-                state.count += len(chunk)
-                break
-            digest.update(chunk)
-            sender.write(chunk)
-            state.count += len(chunk)
-            sender.poll()
-            watch.look()
+        if size is None:
+            state.digest = _write_pipe(agent, sender, content, state, watch)
+        else:
+            state.digest = _send_file(sender, content, size, state, watch)
     except (HandleClosedError, AgentTimeoutError, AgentGoneError, _NobodyLeftError):
+        raise
+    except RefusedError as error:
+        _cancel(agent, sender)
+        if error.code == "storage":
+            raise OSError(str(error)) from None
         raise
     except BaseException:
         # Members drop what they have rather than wait for the rest.
         _cancel(agent, sender)
         raise
-    if size is not None and state.count != size:
-        _cancel(agent, sender)
-        raise OSError(f"the file changed while it was sent: {size} bytes at first, then {state.count}")
-    sender.write(digest.digest())
-    state.digest = digest.hexdigest()
+    sender.write(bytes.fromhex(state.digest))
+
+
+def _send_file(sender: Sender, content: Content, size: int, state: _Sending, watch: _Watch) -> str:
+    def look() -> None:
+        state.count = min(size, sender.progress.accepted_bytes)
+        watch.look()
+
+    digest = sender.send_file(content.descriptor, size, look)
+    state.count = size
+    return digest
+
+
+def _write_pipe(agent: Agent, sender: Sender, content: Content, state: _Sending, watch: _Watch) -> str:
+    digest = hashlib.sha256()
+    for chunk in content.chunks(agent.fileno()):
+        digest.update(chunk)
+        sender.write(chunk)
+        state.count += len(chunk)
+        sender.poll()
+        watch.look()
+    return digest.hexdigest()
 
 
 class _Watch:

@@ -42,6 +42,8 @@ from wormcast.client.outcomes import (
 from wormcast.client.transfers import (
     AbortReason,
     Arrival,
+    FileFailed,
+    FileProgress,
     IncomingMessage,
     MessageBegin,
     MessageData,
@@ -51,6 +53,7 @@ from wormcast.client.transfers import (
     ReceiverEvent,
     Sender,
     Status,
+    WrittenFile,
 )
 
 __all__ = [
@@ -64,6 +67,8 @@ __all__ = [
     "AgentTimeoutError",
     "AgentUnavailableError",
     "Arrival",
+    "FileFailed",
+    "FileProgress",
     "Group",
     "HandleClosedError",
     "IncomingMessage",
@@ -81,6 +86,7 @@ __all__ = [
     "Sender",
     "StableMessage",
     "Status",
+    "WrittenFile",
 ]
 
 
@@ -159,9 +165,12 @@ class Agent:
         opened = self._connection.ask(request)
         return understood(lambda answer: Sender(self._connection, answer, on_progress, on_unclaimed), opened)
 
-    def open_receiver(self, group: int | str, *, origin: int | None = None) -> Receiver:
-        """Opens a receiver of a group's messages, of one origin or of all."""
+    def open_receiver(self, group: int | str, *, origin: int | None = None, files: bool = False) -> Receiver:
+        """Opens a receiver of a group's messages, of one origin or of all. ``files``: where a message is a file, the
+        agent writes its content (IncomingMessage.write_to)."""
         request: Json = {"op": "open_receiver", "group": group}
+        if files:
+            request["files"] = True
         if origin is not None:
             request["origin"] = origin
         opened = self._connection.ask(request)

@@ -57,6 +57,7 @@ class Connection:
         """No wait goes beyond it (time.monotonic(); None: no limit): AgentTimeoutError."""
         self._abandoned: set[int] = set()
         self._late: dict[int, Json] = {}
+        self._answered: dict[int, Callable[[], None]] = {}
         self._broken = False
         self._decoder = FrameDecoder()
         self._handlers: dict[int, Handler] = {}
@@ -83,14 +84,13 @@ class Connection:
         """What still comes for ``handle`` is dropped."""
         self._handlers.pop(handle, None)
 
-    def ask(self, request: Json, timeout_s: float | None = None) -> Json:
+    def ask(self, request: Json, timeout_s: float | None = None, *, descriptor: int | None = None) -> Json:
         """The answer to a request; RefusedError if the agent refuses it.
 
         ``timeout_s``: longest wait beyond the connection's own for an agent that is alive.
+        ``descriptor``: goes with the request.
         """
-        number = self._next_id
-        self._next_id += 1
-        self._send(encode_control(json.dumps({**request, "id": number}).encode()))
+        number = self._request(request, descriptor)
         if self._timeout_s is None:
             limit = None
         else:
@@ -106,14 +106,27 @@ class Connection:
                 self._abandoned.add(number)
                 raise AgentTimeoutError(f"no answer from the agent to '{request['op']}' within {limit:g} s")
             message = self._dispatch(frame)
-            if message is None or message.get("id") != number:
-                continue
-            if "error" in message:
-                raise understood(_refusal, message["error"])
-            result = message.get("result")
-            if not isinstance(result, dict):
-                raise AgentProtocolError(f"an answer without result: {message}")
-            return result
+            if message is not None and message.get("id") == number:
+                return _result(message)
+
+    def begin(self, request: Json, *, descriptor: int, answered: Callable[[], None]) -> int:
+        """Makes a request whose answer may take long; the number to ask ``late_result`` with. ``answered`` is called
+        when the answer comes."""
+        number = self._request(request, descriptor)
+        self._abandoned.add(number)
+        self._answered[number] = answered
+        return number
+
+    def late_result(self, number: int) -> Json | None:
+        """The answer to a request that was begun; None until it has come. RefusedError as of ``ask``."""
+        answer = self._late.pop(number, None)
+        return None if answer is None else _result(answer)
+
+    def _request(self, request: Json, descriptor: int | None) -> int:
+        number = self._next_id
+        self._next_id += 1
+        self._send(encode_control(json.dumps({**request, "id": number}).encode()), descriptor=descriptor)
+        return number
 
     @property
     def last_request(self) -> int:
@@ -153,7 +166,9 @@ class Connection:
             if "event" not in message:
                 number = message.get("id")
                 if isinstance(number, int) and number in self._abandoned:
+                    self._abandoned.discard(number)
                     self._late[number] = message
+                    self._answered.pop(number, lambda: None)()
                 return message
             if message["event"] == "goodbye":
                 raise AgentGoneError(f"the agent ended the connection: {message.get('reason')}")
@@ -198,7 +213,7 @@ class Connection:
             raise AgentTimeoutError("no answer from the agent within the time limit")
         return False
 
-    def _send(self, *parts: bytes | memoryview) -> None:
+    def _send(self, *parts: bytes | memoryview, descriptor: int | None = None) -> None:
         # The agent reads requests and data within the window whatever else happens, so
         # this waits only for an agent that is stuck.
         if self._broken:
@@ -208,7 +223,12 @@ class Connection:
                 rest = memoryview(part)
                 while len(rest):
                     try:
-                        rest = rest[self._socket.send(rest, socket.MSG_DONTWAIT) :]
+                        if descriptor is None:
+                            sent = self._socket.send(rest, socket.MSG_DONTWAIT)
+                        else:
+                            sent = socket.send_fds(self._socket, [rest], [descriptor], socket.MSG_DONTWAIT)
+                            descriptor = None
+                        rest = rest[sent:]
                     except BlockingIOError:
                         self._wait(None, None, self._socket)
         except AgentTimeoutError:
@@ -235,6 +255,15 @@ def understood(read: Callable[[Json], Result], message: Json) -> Result:
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         text = f"{message!r:.200}"
         raise AgentProtocolError(f"a malformed message of the agent: {error!r} in {text}") from error
+
+
+def _result(answer: Json) -> Json:
+    if "error" in answer:
+        raise understood(_refusal, answer["error"])
+    result = answer.get("result")
+    if not isinstance(result, dict):
+        raise AgentProtocolError(f"an answer without result: {answer}")
+    return result
 
 
 def _refusal(error: Json) -> RefusedError:

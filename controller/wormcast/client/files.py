@@ -114,7 +114,7 @@ class FileDecoder:
             raise FileFormatError(f"a file header of {length} bytes; at most {HEADER_BYTES_MAX}")
         if len(self._held) < start + length:
             return False
-        self.header = _parse_header(bytes(self._held[start : start + length]))
+        self.header = parse_header(bytes(self._held[start : start + length]))
         del self._held[: start + length]
         return True
 
@@ -139,7 +139,8 @@ def other_names(name: str) -> Iterator[str]:
         yield f"{stem}.{number}{dot}{suffix}"
 
 
-def _parse_header(raw: bytes) -> FileHeader:
+def parse_header(raw: bytes | str) -> FileHeader:
+    """The header of a file. FileFormatError if it is damaged."""
     try:
         fields = json.loads(raw)
         name = fields["name"]

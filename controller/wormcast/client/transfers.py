@@ -45,6 +45,8 @@ class Sender:
         self._handle = int(opened["handle"])
         self._window = int(opened["window_bytes"])
         self._closed: str | None = None
+        self._read_by_agent = False
+        """A file of the message is; nothing else can be written meanwhile."""
         self._on_progress = on_progress
         self._on_unclaimed = on_unclaimed
         self._end_request: int | None = None
@@ -67,9 +69,7 @@ class Sender:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Appends to the current message; waits while the agent has no room."""
         rest = memoryview(data).cast("B")
-        if self._ended is not None:
-            self._before, self._ended = self._ended, None
-            self.failures.clear()
+        self._go_on()
         while len(rest):
             self.poll()
             size = min(len(rest), self._window, DATA_BYTES_MAX)
@@ -79,6 +79,35 @@ class Sender:
             self._window -= size
             self._connection.send_data(self._handle, rest[:size])
             rest = rest[size:]
+
+    def send_file(self, descriptor: int, size: int, look: Callable[[], None] | None = None) -> str:
+        """Appends all of a regular file of ``size`` bytes to the current message; the agent reads it itself. Gives
+        the SHA-256 of it. ``look`` is called now and then meanwhile.
+
+        RefusedError with code "storage" if it cannot be read, or changed meanwhile.
+        """
+        self._go_on()
+        self.poll()
+        request = {"op": "send_file", "handle": self._handle, "bytes": size}
+        number = self._connection.begin(request, descriptor=descriptor, answered=self._begin_window)
+        self._read_by_agent = True
+        while (answer := self._connection.late_result(number)) is None:
+            self._connection.pump(time.monotonic() + _LOOK_S)
+            self._check_open()
+            if look is not None:
+                look()
+        return understood(lambda value: str(value["sha256"]), answer)
+
+    def _begin_window(self) -> None:
+        """What is left of the window comes behind the answer."""
+        self._read_by_agent = False
+        self._window = 0
+
+    def _go_on(self) -> None:
+        """With the current message, or another one."""
+        if self._ended is not None:
+            self._before, self._ended = self._ended, None
+            self.failures.clear()
 
     def poll(self) -> None:
         """Takes what has come from the agent, without a wait: it keeps progress and failures current."""
@@ -142,6 +171,8 @@ class Sender:
     def cancel(self) -> None:
         """Gives up the message being written."""
         self._connection.ask({"op": "cancel_message", "handle": self._handle})
+        while self._read_by_agent:
+            self._connection.pump(None)
 
     def close(self) -> None:
         """Closes the sender; a message not ended is cancelled."""
@@ -181,6 +212,8 @@ class Sender:
 # A quarter of the window of an arriving message (API.md §7).
 _WINDOW_UPDATE_BYTES = 128 << 10
 _FOREVER_S = 10.0 * 365 * 86_400
+_LOOK_S = 0.5
+"""Between two looks at what is going on while the agent reads a file."""
 
 
 @dataclass
@@ -204,6 +237,14 @@ class IncomingMessage:
         """This program does not take the message; the others still get it."""
         self._settle({"op": "abort", "handle": self.handle, "reason": reason})
 
+    def write_to(self, descriptor: int, size: int | None) -> None:
+        """Has the agent write the content of the file that arrives into a regular file, from its beginning.
+        ``size``: as many bytes as there are to be, if that is known."""
+        request: Json = {"op": "receive_file", "handle": self.handle}
+        if size is not None:
+            request["bytes"] = size
+        self.connection.ask(request, descriptor=descriptor)
+
     def extend(self) -> None:
         """This program is still at work on it: the agent's time for confirm() begins anew."""
         with contextlib.suppress(RefusedError):
@@ -221,6 +262,8 @@ class MessageBegin:
     """A message begins to arrive."""
 
     message: IncomingMessage
+    header: str | None = None
+    """Of a file, for a receiver that takes files (API.md §8): its content waits for IncomingMessage.write_to()."""
 
 
 @dataclass(frozen=True)
@@ -229,6 +272,33 @@ class MessageData:
 
     message: IncomingMessage
     data: bytes
+
+
+@dataclass(frozen=True)
+class FileProgress:
+    """So many bytes of a file's content are written."""
+
+    message: IncomingMessage
+    size: int
+
+
+@dataclass(frozen=True)
+class FileFailed:
+    """No more of a file's content will be written: abort() it."""
+
+    message: IncomingMessage
+    code: str
+    """"no_space", "storage", or "damaged" for content that is not as its sender said."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """Content that the agent has written; it is as its sender said."""
+
+    size: int
+    sha256: str
+    """Of it, in hex."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +322,8 @@ class MessageEnd:
     length: int
     arrival: Arrival | None = None
     """None: the agent does not tell."""
+    file: WrittenFile | None = None
+    """If the agent wrote it."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +334,7 @@ class MessageLost:
     reason: str
 
 
-ReceiverEvent = MessageBegin | MessageData | MessageEnd | MessageLost
+ReceiverEvent = MessageBegin | MessageData | FileProgress | FileFailed | MessageEnd | MessageLost
 
 
 class Receiver:
@@ -292,7 +364,7 @@ class Receiver:
         while True:
             while self._events:
                 event = self._events.popleft()
-                if isinstance(event, (MessageData, MessageEnd)) and not event.message.open:
+                if not isinstance(event, (MessageBegin, MessageLost)) and not event.message.open:
                     # It is lost or settled: without all of its bytes its end would say that it is whole.
                     continue
                 if isinstance(event, MessageData):
@@ -344,7 +416,8 @@ class Receiver:
             age_us = understood(lambda event: int(event.get("age_us", -1)), item)
             message = IncomingMessage(self._connection, handle, origin, None if age_us < 0 else age_us / 1e6)
             self._connection.attach(message.handle, lambda part: self._take_part(message, part))
-            self._events.append(MessageBegin(message))
+            header = item.get("header")
+            self._events.append(MessageBegin(message, None if header is None else str(header)))
         elif item["event"] == "handle_closed":
             self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)
@@ -356,6 +429,11 @@ class Receiver:
             raise AgentProtocolError("a window update for a message that is being received")
         elif item["event"] == "message_end":
             self._events.append(understood(lambda event: _message_end(message, event), item))
+        elif item["event"] == "file_progress":
+            self._events.append(FileProgress(message, understood(lambda event: int(event["bytes"]), item)))
+        elif item["event"] == "file_failed":
+            code, reason = understood(lambda event: (str(event["code"]), str(event["reason"])), item)
+            self._events.append(FileFailed(message, code, reason))
         elif item["event"] == "message_lost":
             message.open = False
             self._connection.detach(message.handle)
@@ -363,10 +441,12 @@ class Receiver:
 
 
 def _message_end(message: IncomingMessage, event: Json) -> MessageEnd:
-    arrival = event.get("arrival")
+    arrival, file = event.get("arrival"), event.get("file")
     if arrival is not None:
         arrival = Arrival(int(arrival["bytes"]), int(arrival["us"]) / 1e6)
-    return MessageEnd(message, int(event["length"]), arrival)
+    if file is not None:
+        file = WrittenFile(int(file["bytes"]), str(file["sha256"]))
+    return MessageEnd(message, int(event["length"]), arrival, file)
 
 
 Status = dict[str, Any]

@@ -114,6 +114,18 @@ impl DataPlaneHandle {
         Ok(())
     }
 
+    /// As [`DataPlaneHandle::send`], for threads that may wait.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn send_blocking(&self, command: Command) -> Result<(), DataPlaneGone> {
+        self.queue
+            .blocking_send(command)
+            .map_err(|_| DataPlaneGone)?;
+        self.wake.wake();
+        Ok(())
+    }
+
     /// Asks for the figures, without groups.
     ///
     /// # Errors

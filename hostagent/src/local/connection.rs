@@ -1,17 +1,19 @@
 //! One client: frames in become commands, what the data plane queues becomes frames out.
 
 use super::facts::AgentFacts;
+use super::files::{Arrivals, Descriptors, Going, Order, Reading, Unchecked, Window, Writing};
 use crate::dataplane::{
     Command, DataPlaneGone, DataPlaneHandle, OutboundReceiver, OutboundSender, outbound_queue,
 };
 use bytes::{Bytes, BytesMut};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
 use wormcast_agent_core::api::{
     API_VERSION, ApiError, CONTROL_BYTES_MAX, DATA_BYTES_MAX, ErrorCode, Frame, Notice,
@@ -39,11 +41,19 @@ pub(super) async fn serve_connection(
     let process = describe_process(&stream);
     let (read, write) = stream.into_split();
     let (outbound, queue) = outbound_queue();
+    let (orders, ordered) = mpsc::unbounded_channel();
+    let (unanswered, unchecked) = (Unanswered::default(), Unchecked::default());
+    let arrivals = Arrivals::new(id, dataplane.clone(), orders.clone(), unchecked.clone());
     let answered = Arc::new(Semaphore::new(REQUESTS_MAX));
     let ended = Arc::new(Notify::new());
     let writer = tokio::spawn(write_frames(
         write,
-        queue,
+        Incoming {
+            queue,
+            ordered,
+            arrivals,
+            unanswered: unanswered.clone(),
+        },
         Arc::clone(&answered),
         Arc::clone(&ended),
     ));
@@ -61,11 +71,19 @@ pub(super) async fn serve_connection(
             outbound,
             answered,
             greeted: false,
+            descriptors: Descriptors::default(),
+            orders,
+            unanswered,
+            unchecked,
+            windows: BTreeMap::new(),
         };
         if reader.dataplane.send(connect).await.is_ok() {
             tokio::select! {
                 () = reader.read_frames(read) => {}
                 () = ended.notified() => {}
+            }
+            for window in reader.windows.values() {
+                window.end("the connection has ended");
             }
             let _ = reader.dataplane.send(Command::Disconnect(id)).await;
         }
@@ -103,20 +121,37 @@ struct Reader {
     outbound: OutboundSender,
     answered: Arc<Semaphore>,
     greeted: bool,
+    descriptors: Descriptors,
+    /// To the writer.
+    orders: mpsc::UnboundedSender<Order>,
+    unanswered: Unanswered,
+    /// Messages that cannot be confirmed.
+    unchecked: Unchecked,
+    /// Of senders of which files are read.
+    windows: BTreeMap<u32, Arc<Window>>,
 }
 
 impl Reader {
     /// Until the client is gone or breaks the rules.
-    async fn read_frames(&mut self, mut read: OwnedReadHalf) {
+    async fn read_frames(&mut self, read: OwnedReadHalf) {
         let mut buffer = BytesMut::with_capacity(64 << 10);
         // Who says nothing takes a place that others may need.
         let hello_due = Instant::now() + HELLO_PATIENCE;
         loop {
+            let held = buffer.len();
             match Frame::decode(&mut buffer) {
-                Ok(Some(frame)) => match self.take_frame(frame).await {
-                    Ok(true) => continue,
-                    Ok(false) | Err(DataPlaneGone) => return,
-                },
+                Ok(Some(frame)) => {
+                    self.descriptors.begin_frame(held - buffer.len());
+                    match self.take_frame(frame).await {
+                        Ok(true) => {}
+                        Ok(false) | Err(DataPlaneGone) => return,
+                    }
+                    if let Some(reason) = self.descriptors.fault() {
+                        self.outbound.send(Outbound::Close { reason });
+                        return;
+                    }
+                    continue;
+                }
                 Ok(None) => {}
                 Err(error) => {
                     self.outbound.send(Outbound::Close {
@@ -125,8 +160,7 @@ impl Reader {
                     return;
                 }
             }
-            buffer.reserve(32 << 10);
-            let came = read.read_buf(&mut buffer);
+            let came = self.descriptors.read(read.as_ref(), &mut buffer);
             let came = if self.greeted {
                 came.await
             } else if let Ok(came) = tokio::time::timeout_at(hello_due, came).await {
@@ -140,6 +174,10 @@ impl Reader {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }
+            if let Some(reason) = self.descriptors.fault() {
+                self.outbound.send(Outbound::Close { reason });
+                return;
+            }
         }
     }
 
@@ -150,6 +188,11 @@ impl Reader {
             Frame::Control(json) => return self.take_request(&json).await,
             _ if !self.greeted => {
                 let reason = "the first frame must be a hello request".to_owned();
+                self.outbound.send(Outbound::Close { reason });
+                return Ok(false);
+            }
+            Frame::Data { handle, .. } if self.is_read(handle) => {
+                let reason = format!("data frames for sender {handle}, of which a file is read");
                 self.outbound.send(Outbound::Close { reason });
                 return Ok(false);
             }
@@ -181,13 +224,20 @@ impl Reader {
             Ok(permit) => permit.forget(),
             Err(_) => return Ok(false),
         }
-        let request = match NumberedRequest::parse(json) {
+        let parsed = NumberedRequest::parse(json);
+        let id = match &parsed {
+            Ok(request) => Some(request.id),
+            Err((id, _)) => *id,
+        };
+        if let Some(id) = id.filter(|&id| !self.unanswered.begin(id)) {
+            let reason = format!("request {id} has no answer yet; another may not have its id");
+            self.outbound.send(Outbound::Close { reason });
+            return Ok(false);
+        }
+        let request = match parsed {
             Ok(request) => request,
             Err((Some(id), error)) => {
-                self.outbound.send(Outbound::Reply {
-                    id,
-                    result: Err(error),
-                });
+                self.refuse(id, error);
                 return Ok(true);
             }
             Err((None, error)) => {
@@ -219,13 +269,35 @@ impl Reader {
                 self.outbound.send(Outbound::Reply { id, result });
                 Ok(true)
             }
+            Request::SendFile { handle, bytes } => self.read_file(request, handle, bytes).await,
+            Request::ReceiveFile { handle, bytes } => {
+                match self.descriptors.take_own() {
+                    Ok(descriptor) => {
+                        let writing = Writing { descriptor, bytes };
+                        let _ = self.orders.send(Order::Write {
+                            id,
+                            handle,
+                            writing,
+                        });
+                    }
+                    Err(error) => self.refuse(id, error),
+                }
+                Ok(true)
+            }
+            Request::EndMessage { handle } | Request::AnnounceMessage { handle, .. }
+                if self.is_read(handle) =>
+            {
+                self.refuse(id, being_read(handle));
+                Ok(true)
+            }
+            Request::Confirm { handle } if self.unchecked.contains(handle) => {
+                let text = format!("the file of message {handle} is not whole");
+                self.refuse(id, ApiError::new(ErrorCode::WrongState, text));
+                Ok(true)
+            }
             _ => {
-                self.dataplane
-                    .send(Command::Request {
-                        connection: self.id,
-                        request,
-                    })
-                    .await?;
+                self.let_go(id, &request.request);
+                self.pass_on(request).await?;
                 Ok(true)
             }
         }
@@ -260,12 +332,161 @@ impl Reader {
             },
         })))
     }
+
+    fn refuse(&self, id: u64, error: ApiError) {
+        let result = Err(error);
+        self.outbound.send(Outbound::Reply { id, result });
+    }
+
+    /// A file goes into the message of a sender, when the data plane has said how much it takes.
+    async fn read_file(
+        &mut self,
+        request: NumberedRequest,
+        handle: u32,
+        bytes: u64,
+    ) -> Result<bool, DataPlaneGone> {
+        let id = request.id;
+        let descriptor = match self.descriptors.take_own() {
+            Ok(descriptor) => descriptor,
+            Err(error) => {
+                let reason = error.message;
+                self.outbound.send(Outbound::Close { reason });
+                return Ok(false);
+            }
+        };
+        if self.is_read(handle) {
+            self.refuse(id, being_read(handle));
+            return Ok(true);
+        }
+        self.windows.retain(|_, window| !window.is_answered());
+        let window = Arc::new(Window::default());
+        self.windows.insert(handle, Arc::clone(&window));
+        let reading = Reading {
+            descriptor,
+            bytes,
+            handle,
+            window,
+        };
+        let _ = self.orders.send(Order::Read { id, reading });
+        self.pass_on(request).await?;
+        Ok(true)
+    }
+
+    /// Whether a file is being read for this sender.
+    fn is_read(&self, sender: u32) -> bool {
+        let window = self.windows.get(&sender);
+        window.is_some_and(|window| !window.is_answered())
+    }
+
+    /// Hands a request to the data plane, which gives the answer.
+    async fn pass_on(&self, request: NumberedRequest) -> Result<(), DataPlaneGone> {
+        let connection = self.id;
+        self.dataplane
+            .send(Command::Request {
+                connection,
+                request,
+            })
+            .await
+    }
+
+    /// Ends what is done with files that a request gives up.
+    fn let_go(&self, id: u64, request: &Request) {
+        let end = |handle: &u32| {
+            if let Some(window) = self.windows.get(handle) {
+                // Nothing may come behind the request that would be taken for another message.
+                window.end("the message was given up");
+            }
+        };
+        let going = match request {
+            Request::CancelMessage { handle } => return end(handle),
+            Request::Close { handle } => {
+                end(handle);
+                Going::Receiver(*handle)
+            }
+            Request::Abort { handle, .. } => Going::Message(*handle),
+            _ => return,
+        };
+        let _ = self.orders.send(Order::GivenUp { id, going });
+    }
+}
+
+fn being_read(sender: u32) -> ApiError {
+    let text =
+        format!("a file is being read for sender {sender}; wait for the answer to send_file");
+    ApiError::new(ErrorCode::WrongState, text)
+}
+
+/// What comes for the client, from the data plane and from files.
+struct Incoming {
+    queue: OutboundReceiver,
+    ordered: mpsc::UnboundedReceiver<Order>,
+    arrivals: Arrivals,
+    unanswered: Unanswered,
+}
+
+/// Requests that have no answer yet, by their ids.
+#[derive(Clone, Default)]
+struct Unanswered(Arc<Mutex<BTreeSet<u64>>>);
+
+impl Unanswered {
+    /// False if another with this id has no answer yet.
+    fn begin(&self, id: u64) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id)
+    }
+
+    fn end(&self, id: u64) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id);
+    }
+}
+
+impl Incoming {
+    /// The next to be written; `None` when the data plane has let go of the connection.
+    async fn receive(&mut self) -> Option<Outbound> {
+        loop {
+            if let Some(outbound) = self.try_receive() {
+                return Some(outbound);
+            }
+            tokio::select! {
+                outbound = self.queue.receive() => self.pass(outbound?),
+                Some(order) = self.ordered.recv() => self.arrivals.take(order),
+            }
+        }
+    }
+
+    /// The next, if there is one already.
+    fn try_receive(&mut self) -> Option<Outbound> {
+        loop {
+            if let Some(outbound) = self.arrivals.poll() {
+                return Some(outbound);
+            }
+            if let Ok(order) = self.ordered.try_recv() {
+                self.arrivals.take(order);
+            } else {
+                let outbound = self.queue.try_receive()?;
+                self.pass(outbound);
+            }
+        }
+    }
+
+    fn pass(&mut self, outbound: Outbound) {
+        // What the reader ordered before it asked the data plane comes before the answer.
+        while let Ok(order) = self.ordered.try_recv() {
+            self.arrivals.take(order);
+        }
+        self.arrivals.pass(outbound);
+    }
 }
 
 /// Until the queue ends, the client is gone, or the connection is to be closed.
 async fn write_frames(
     mut write: OwnedWriteHalf,
-    mut queue: OutboundReceiver,
+    mut queue: Incoming,
     answered: Arc<Semaphore>,
     ended: Arc<Notify>,
 ) {
@@ -276,7 +497,8 @@ async fn write_frames(
         open = next.is_some();
         while let Some(outbound) = next {
             open = !matches!(outbound, Outbound::Close { .. });
-            if matches!(outbound, Outbound::Reply { .. }) {
+            if let Outbound::Reply { id, .. } = &outbound {
+                queue.unanswered.end(*id);
                 answered.add_permits(1);
             }
             encode(outbound, &mut buffer);

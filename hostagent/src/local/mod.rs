@@ -2,6 +2,7 @@
 
 mod connection;
 mod facts;
+mod files;
 mod server;
 
 pub use facts::AgentFacts;

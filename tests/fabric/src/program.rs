@@ -237,6 +237,7 @@ impl Program {
                 let request = Request::OpenReceiver {
                     group: selector,
                     origin: None,
+                    files: false,
                 };
                 self.ask(agent, request, Asked::OpenReceiver(group), now);
             }
@@ -494,7 +495,10 @@ impl Program {
                     writer.given_up.push((writer.number, host));
                 }
             }
-            Notice::Progress { .. } | Notice::MemberUnclaimed { .. } => {}
+            Notice::Progress { .. }
+            | Notice::MemberUnclaimed { .. }
+            | Notice::FileProgress { .. }
+            | Notice::FileFailed { .. } => {}
             Notice::Goodbye { reason } => panic!("expelled: {reason}"),
         }
     }

@@ -86,6 +86,13 @@ pub enum Request {
         handle: u32,
         bytes: u64,
     },
+    /// The agent reads what comes next of the message from a file; its descriptor comes with the request. With the
+    /// answer the sender's window is 0; what is left of it comes behind.
+    SendFile {
+        handle: u32,
+        /// All of the file.
+        bytes: u64,
+    },
     /// Ends the message that the data frames so far make.
     EndMessage {
         handle: u32,
@@ -114,6 +121,16 @@ pub enum Request {
         /// One origin alone; absent: all.
         #[serde(default)]
         origin: Option<u32>,
+        /// The client takes files by [`Request::ReceiveFile`].
+        #[serde(default)]
+        files: bool,
+    },
+    /// The agent writes the content of a file that arrives into a file; its descriptor comes with the request.
+    ReceiveFile {
+        handle: u32,
+        /// How much content there is to be; absent: as much as comes.
+        #[serde(default)]
+        bytes: Option<u64>,
     },
     /// The application has the whole message and keeps it.
     Confirm {
@@ -200,6 +217,12 @@ pub enum ErrorCode {
     Closed,
     /// The request does not fit the state.
     WrongState,
+    /// No space left on device.
+    NoSpace,
+    /// A file cannot be read or written, or changed while it was sent.
+    Storage,
+    /// Content that is not as its sender said.
+    Damaged,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, thiserror::Error)]
@@ -259,6 +282,14 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
+/// Content that the agent has written into a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WrittenFile {
+    pub bytes: u64,
+    /// Of what was written, in hex; the one that came behind it is the same.
+    pub sha256: String,
+}
+
 /// What the agent tells without being asked.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -292,6 +323,21 @@ pub enum Notice {
         /// For how long it has been arriving, µs.
         #[serde(default)]
         age_us: u64,
+        /// Of a file, for a receiver that takes files: its header (API.md §8). The content waits for
+        /// [`Request::ReceiveFile`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        header: Option<String>,
+        /// The receiver takes files. Not told.
+        #[serde(skip)]
+        files: bool,
+    },
+    /// So much of a file's content is written.
+    FileProgress { handle: u32, bytes: u64 },
+    /// No more of a file's content will be written; the client is to abort it.
+    FileFailed {
+        handle: u32,
+        code: ErrorCode,
+        reason: String,
     },
     /// All data of the message has been sent; confirm or abort must follow.
     MessageEnd {
@@ -301,6 +347,9 @@ pub enum Notice {
         /// How long they took to come over the network.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arrival: Option<Arrival>,
+        /// What was written, if the agent did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<WrittenFile>,
     },
     /// The rest of the message will not come; the handle is gone.
     MessageLost { handle: u32, reason: String },

@@ -6,5 +6,5 @@ mod message;
 pub use frame::{CONTROL_BYTES_MAX, DATA_BYTES_MAX, Frame, FrameError};
 pub use message::{
     API_VERSION, AbortReason, ApiError, Arrival, ErrorCode, GroupSelector, MemberOutcome, Notice,
-    NumberedRequest, Request, StreamProgress,
+    NumberedRequest, Request, StreamProgress, WrittenFile,
 };

@@ -97,8 +97,8 @@ impl Applications {
         let key = |number| Key { connection, number };
         let now = serving.now;
         match request {
-            Request::Hello { .. } | Request::Status {} => {
-                let text = "hello and status are not for the data plane";
+            Request::Hello { .. } | Request::Status {} | Request::ReceiveFile { .. } => {
+                let text = "hello, status and files are not for the data plane";
                 Err(ApiError::new(ErrorCode::WrongState, text))
             }
             Request::Groups { after } => {
@@ -129,17 +129,30 @@ impl Applications {
                 answer["progress"] = json!(progress.unwrap_or_default());
                 Ok(Some(answer))
             }
-            Request::OpenReceiver { group, origin } => {
+            Request::OpenReceiver {
+                group,
+                origin,
+                files,
+            } => {
                 let planned = find_group(serving, &group)?;
                 let origin = origin
                     .map(|origin| find_origin(planned, origin, serving.host))
                     .transpose()?;
-                let number =
-                    self.receiving
-                        .open(&mut self.connections, connection, planned.id, origin)?;
+                let number = self.receiving.open(
+                    &mut self.connections,
+                    connection,
+                    planned.id,
+                    origin,
+                    files,
+                )?;
                 let mut answer = describe_group(planned);
                 answer["handle"] = number.into();
                 Ok(Some(answer))
+            }
+            Request::SendFile { handle, .. } => {
+                self.expect(key(handle), Kind::Sender)?;
+                let room = self.sending.room(key(handle))?;
+                Ok(Some(json!({ "window": room })))
             }
             Request::EndMessage { handle } => {
                 self.expect(key(handle), Kind::Sender)?;

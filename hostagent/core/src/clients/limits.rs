@@ -18,6 +18,10 @@ pub const MESSAGE_WINDOW_BYTES: u32 = 512 << 10;
 /// Finished messages of a sender whose outcome is kept for `wait_stable`; the oldest go, and to ask for one that is
 /// gone is an error.
 pub const OUTCOMES_MAX: usize = 64;
+/// Descriptors that come with a frame. More: the connection ends.
+pub const DESCRIPTORS_MAX: usize = 16;
+/// Time between two notices of how much of a file is written.
+pub const FILE_PROGRESS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 /// Least and greatest interval of progress events, ms.
 pub const PROGRESS_MS: std::ops::RangeInclusive<u32> = 50..=60_000;
 /// Longest time a message being written may rest while another sender of the group waits, µs.

@@ -220,6 +220,7 @@ impl Reader {
         let request = Request::OpenReceiver {
             group: GroupSelector::from(group),
             origin: self.habits.origin.map(u32::from),
+            files: false,
         };
         let id = desk.ask(connection, request);
         self.asked.insert(id, Asked::Open);

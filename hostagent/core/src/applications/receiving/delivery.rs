@@ -267,6 +267,8 @@ impl Receiving {
                     age_us: engine
                         .message_arrival(group, origin)
                         .map_or(0, |came| now.since_us(came.first)),
+                    header: None,
+                    files: self.receivers.get(&receiver).is_some_and(|it| it.files),
                 };
                 outbound.push_back((to, Outbound::Notice(notice)));
             }
@@ -297,6 +299,7 @@ impl Receiving {
                     handle,
                     length,
                     arrival,
+                    file: None,
                 };
                 outbound.push_back((to, Outbound::Notice(notice)));
                 return Some(now.plus_us(self.patience.receiver_stall_us));

@@ -45,6 +45,8 @@ pub(crate) struct Receiving {
 struct Receiver {
     group: GroupId,
     origin: Option<HostId>,
+    /// Its client has the agent write files.
+    files: bool,
 }
 
 #[derive(Default)]
@@ -106,6 +108,7 @@ impl Receiving {
         connection: ConnectionId,
         group: GroupId,
         origin: Option<HostId>,
+        files: bool,
     ) -> Result<u32, ApiError> {
         let overlapping = self.receivers.iter().find(|(_, other)| {
             other.group == group
@@ -127,8 +130,14 @@ impl Receiving {
         }
         let owner = connections.open.get_mut(&connection).ok_or_else(gone)?;
         let number = owner.open_handle()?;
-        self.receivers
-            .insert(Key { connection, number }, Receiver { group, origin });
+        self.receivers.insert(
+            Key { connection, number },
+            Receiver {
+                group,
+                origin,
+                files,
+            },
+        );
         for (key, stream) in &mut self.streams {
             if key.0 == group {
                 stream.unclaimed_since = None;

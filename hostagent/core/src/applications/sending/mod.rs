@@ -134,7 +134,7 @@ impl Sending {
             .get_mut(&key)
             .ok_or_else(|| unknown_handle(key))?;
         let length = bytes.len() as u32;
-        let room = SENDER_WINDOW_BYTES - sender.pending_bytes - sender.ungranted_bytes;
+        let room = sender.room();
         if length > room {
             let text = format!(
                 "{length} bytes written to sender {}, whose window has room for {room} of {SENDER_WINDOW_BYTES}",
@@ -146,6 +146,12 @@ impl Sending {
         sender.pending.push_back(Item::Data(bytes));
         self.take_place(key);
         Ok(())
+    }
+
+    /// What is left of the window.
+    pub(crate) fn room(&self, key: Key) -> Result<u32, ApiError> {
+        let sender = self.senders.get(&key).ok_or_else(|| unknown_handle(key))?;
+        Ok(sender.room())
     }
 
     /// Notes how long the message will be that is written next. Said of one that is being written, or
@@ -226,6 +232,10 @@ impl Sending {
 }
 
 impl Sender {
+    fn room(&self) -> u32 {
+        SENDER_WINDOW_BYTES - self.pending_bytes - self.ungranted_bytes
+    }
+
     /// Bytes that are waiting of the message at the front, if its end is among them.
     fn bytes_to_end(&self) -> Option<u64> {
         let mut bytes = 0;
