@@ -12,7 +12,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools_rust import Binding, RustBin, RustExtension
 
-# The binding is for this Python and every newer one.
+# The bindings are for this Python and every newer one.
 WHEEL = {"bdist_wheel": {"py_limited_api": "cp311"}}
 
 if "editable_wheel" in sys.argv or "WORMCAST_WITHOUT_RUST" in os.environ:
@@ -29,6 +29,13 @@ else:
             RustExtension(
                 "wormcast_planner",
                 "planner/python/Cargo.toml",
+                binding=Binding.PyO3,
+                py_limited_api=True,
+                **options,
+            ),
+            RustExtension(
+                "wormcast_bundle",
+                "hostagent/bundle/python/Cargo.toml",
                 binding=Binding.PyO3,
                 py_limited_api=True,
                 **options,

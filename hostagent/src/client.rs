@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -227,11 +227,22 @@ impl Client {
     /// # Errors
     /// Refused if the file cannot be read, changes meanwhile or is no regular file.
     pub fn send_file(&mut self, sender: u32, file: &File) -> Result<WrittenFile, ClientError> {
-        let request = Request::SendFile {
-            handle: sender,
-            bytes: file.metadata()?.len(),
-        };
-        let asked = self.begin(&request, Some(file))?;
+        self.send_stream(sender, file, file.metadata()?.len())
+    }
+
+    /// Appends so many bytes of a stream socket to the sender's current message.
+    ///
+    /// # Errors
+    /// Refused if fewer come, or it is none.
+    pub fn send_stream(
+        &mut self,
+        sender: u32,
+        stream: impl AsFd,
+        bytes: u64,
+    ) -> Result<WrittenFile, ClientError> {
+        let handle = sender;
+        let request = Request::SendFile { handle, bytes };
+        let asked = self.begin(&request, Some(stream.as_fd()))?;
         Ok(serde_json::from_value(self.answer(asked)?)?)
     }
 
@@ -314,22 +325,22 @@ impl Client {
         Ok(serde_json::from_value(self.ask(&request)?)?)
     }
 
-    /// Has the agent write the content of a file that arrives, from the file's beginning. `bytes`: as many as
-    /// there are to be, if that is known.
+    /// Has the agent write the content of a file that arrives, from the file's beginning, or into a stream socket.
+    /// `bytes`: as many as there are to be, if that is known.
     ///
     /// # Errors
-    /// Refused if this is no regular file that is open to be written, or the message was lost meanwhile.
+    /// Refused if this is neither, the file is not open to be written, or the message was lost meanwhile.
     pub fn receive_file(
         &mut self,
         message: u32,
-        file: &File,
+        file: impl AsFd,
         bytes: Option<u64>,
     ) -> Result<(), ClientError> {
         let request = Request::ReceiveFile {
             handle: message,
             bytes,
         };
-        let asked = self.begin(&request, Some(file))?;
+        let asked = self.begin(&request, Some(file.as_fd()))?;
         self.answer(asked).map(drop)
     }
 
@@ -430,7 +441,11 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn begin(&mut self, request: &Request, file: Option<&File>) -> Result<u64, ClientError> {
+    pub fn begin(
+        &mut self,
+        request: &Request,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<u64, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
         if let Request::SendFile { handle, .. } = request {
@@ -465,7 +480,11 @@ impl Client {
         self.send_with(frame, None)
     }
 
-    fn send_with(&mut self, frame: &Frame, file: Option<&File>) -> Result<(), ClientError> {
+    fn send_with(
+        &mut self,
+        frame: &Frame,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<(), ClientError> {
         let mut bytes = BytesMut::new();
         frame.encode(&mut bytes);
         send_all(&mut self.stream, &bytes, file).map_err(|error| self.explain(error))
@@ -569,7 +588,7 @@ impl Client {
     }
 }
 
-fn send_all(stream: &mut UnixStream, bytes: &[u8], file: Option<&File>) -> io::Result<()> {
+fn send_all(stream: &mut UnixStream, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut sent = 0;
     if let Some(file) = file {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

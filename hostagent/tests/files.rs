@@ -1,5 +1,7 @@
 //! Files that agents read and write themselves (API.md §8).
 
+mod streams;
+
 use crate::support;
 
 use rustix::fs::OFlags;
@@ -237,7 +239,10 @@ fn a_file_that_changes_is_not_sent() {
     let sender = client.open_sender(GROUP).unwrap().handle;
     for length in [60_000, 140_000] {
         client.write(sender, &start()).unwrap();
-        let asked = client.begin(&send(sender, 100_000), Some(&file_of(&pattern(length, 1))));
+        let asked = client.begin(
+            &send(sender, 100_000),
+            Some(file_of(&pattern(length, 1)).as_fd()),
+        );
         let error = refusal(client.answer(asked.unwrap()));
         assert_eq!(error.code, ErrorCode::Storage);
         let text =
@@ -257,7 +262,9 @@ fn nothing_of_a_file_that_is_given_up_gets_into_the_next_message() {
     client.write(sender, &start()).unwrap();
     let large = tempfile::tempfile().unwrap();
     large.set_len(LARGE).unwrap();
-    let request = client.begin(&send(sender, LARGE), Some(&large)).unwrap();
+    let request = client
+        .begin(&send(sender, LARGE), Some(large.as_fd()))
+        .unwrap();
     let handle = begun(&mut receiver);
     let target = tempfile::tempfile().unwrap();
     receiver.receive_file(handle, &target, None).unwrap();
@@ -343,12 +350,15 @@ fn descriptors_of_other_things_are_refused() {
     let (pipe, _other) = std::io::pipe().unwrap();
     let pipe = || File::from(OwnedFd::from(pipe.try_clone().unwrap()));
     for (file, why) in [
-        (pipe(), "is not that of a regular file"),
+        (pipe(), "neither a regular file nor a stream socket"),
         (
             File::open("/dev/null").unwrap(),
-            "is not that of a regular file",
+            "neither a regular file nor a stream socket",
         ),
-        (File::open("/").unwrap(), "is not that of a regular file"),
+        (
+            File::open("/").unwrap(),
+            "neither a regular file nor a stream socket",
+        ),
         (
             opened(&path, OFlags::empty(), true),
             "is not open to be read",
@@ -364,7 +374,7 @@ fn descriptors_of_other_things_are_refused() {
         assert!(error.message.contains(why), "{error}");
     }
     for (file, why) in [
-        (pipe(), "is not that of a regular file"),
+        (pipe(), "neither a regular file nor a stream socket"),
         (File::open(&path).unwrap(), "is not open to be written"),
         (opened(&path, OFlags::APPEND, true), "is open for appending"),
         (
@@ -423,7 +433,9 @@ fn a_window_is_whole_again_however_a_file_ends() {
     // Of each, two pieces are passed on, and the third is short.
     let file = file_of(&pattern(600_000, 1));
     for _ in 0..12 {
-        let asked = client.begin(&send(sender, 800_000), Some(&file)).unwrap();
+        let asked = client
+            .begin(&send(sender, 800_000), Some(file.as_fd()))
+            .unwrap();
         let error = refusal(client.answer(asked));
         assert_eq!(error.code, ErrorCode::Storage);
         client.cancel_message(sender).unwrap();
@@ -431,7 +443,9 @@ fn a_window_is_whole_again_however_a_file_ends() {
     // And of one that is given up.
     let large = tempfile::tempfile().unwrap();
     large.set_len(LARGE).unwrap();
-    let asked = client.begin(&send(sender, LARGE), Some(&large)).unwrap();
+    let asked = client
+        .begin(&send(sender, LARGE), Some(large.as_fd()))
+        .unwrap();
     client.cancel_message(sender).unwrap();
     assert_eq!(refusal(client.answer(asked)).code, ErrorCode::Closed);
     // All of the window is used up, and given back before the file is asked for.
@@ -525,7 +539,9 @@ fn a_receiver_that_closes_leaves_nothing_open() {
     for placed in [false, true] {
         let opened = receiver.open_file_receiver(GROUP, None).unwrap().handle;
         client.write(sender, &start()).unwrap();
-        let asked = client.begin(&send(sender, LARGE), Some(&large)).unwrap();
+        let asked = client
+            .begin(&send(sender, LARGE), Some(large.as_fd()))
+            .unwrap();
         let handle = begun(&mut receiver);
         if placed {
             receiver.receive_file(handle, &target, None).unwrap();
@@ -559,7 +575,9 @@ fn a_sender_that_the_agent_closes_has_its_answer() {
     let mut receiver = fabric.client(1);
     receiver.open_file_receiver(GROUP, None).unwrap();
     client.write(sender, &start()).unwrap();
-    let asked = client.begin(&send(sender, LARGE), Some(&large)).unwrap();
+    let asked = client
+        .begin(&send(sender, LARGE), Some(large.as_fd()))
+        .unwrap();
     begun(&mut receiver);
     fabric.controller.set_plans(2, &[]);
     let error = refusal(client.answer(asked));
@@ -581,9 +599,11 @@ fn a_descriptor_is_that_of_its_own_request_and_of_no_other() {
     for _ in 0..20 {
         let asked = [
             client.begin(&Request::Status {}, None).unwrap(),
-            client.begin(&receive, Some(&wrong)).unwrap(),
+            client.begin(&receive, Some(wrong.as_fd())).unwrap(),
             client.begin(&receive, None).unwrap(),
-            client.begin(&send(sender, 90_000), Some(&right)).unwrap(),
+            client
+                .begin(&send(sender, 90_000), Some(right.as_fd()))
+                .unwrap(),
         ];
         client.answer(asked[0]).unwrap();
         let error = refusal(client.answer(asked[1]));
@@ -614,7 +634,9 @@ fn who_breaks_the_rules_of_descriptors_is_told_and_disconnected() {
     let said = String::from_utf8_lossy(&said);
     assert!(said.contains("at most 16"), "{said}");
     let mut client = fabric.client(0);
-    client.begin(&Request::Status {}, Some(&file)).unwrap();
+    client
+        .begin(&Request::Status {}, Some(file.as_fd()))
+        .unwrap();
     ended(
         &mut client,
         "a descriptor came with a frame that needs none",
@@ -623,14 +645,20 @@ fn who_breaks_the_rules_of_descriptors_is_told_and_disconnected() {
     let sender = client.open_sender(GROUP).unwrap().handle;
     let large = tempfile::tempfile().unwrap();
     large.set_len(LARGE).unwrap();
-    client.begin(&send(sender, LARGE), Some(&large)).unwrap();
+    client
+        .begin(&send(sender, LARGE), Some(large.as_fd()))
+        .unwrap();
     client.write(sender, b"x").unwrap();
     ended(&mut client, "of which a file is read");
     // Others are not concerned, nor is one that leaves in the middle.
     let mut client = fabric.client(0);
     let sender = client.open_sender(GROUP).unwrap().handle;
-    client.begin(&send(sender, LARGE), Some(&large)).unwrap();
-    let again = client.begin(&send(sender, LARGE), Some(&large)).unwrap();
+    client
+        .begin(&send(sender, LARGE), Some(large.as_fd()))
+        .unwrap();
+    let again = client
+        .begin(&send(sender, LARGE), Some(large.as_fd()))
+        .unwrap();
     assert_eq!(refusal(client.answer(again)).code, ErrorCode::WrongState);
     drop(client);
     for _ in 0..20 {

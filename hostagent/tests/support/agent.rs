@@ -84,6 +84,14 @@ impl TestAgent {
             .count()
     }
 
+    /// How many of its threads read or write files.
+    pub fn file_threads(&self) -> usize {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let names =
+            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "file").count()
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }

@@ -1,6 +1,6 @@
 //! Files that the agent reads or writes itself (API.md §8), so that their bytes go through no other program.
 //!
-//! A client hands a descriptor over. A thread for each file reads or writes; the connection's
+//! A client hands over the descriptor of a file, or of a stream in its place. A thread for each file reads or writes; the connection's
 //! reader and writer stand between it and the data plane, which knows nothing of files.
 
 mod arrivals;
@@ -9,6 +9,7 @@ mod descriptors;
 mod order;
 mod regular;
 mod source;
+mod stream;
 mod target;
 mod window;
 

@@ -3,7 +3,10 @@
 //! To be called from threads with files alone: on a file system that hangs all of this may take for ever.
 
 use super::descriptors::Descriptor;
+use super::stream::Stream;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, fstatfs};
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
 use std::fs::File;
 use std::io;
 use wormcast_agent_core::api::{ApiError, ErrorCode};
@@ -24,13 +27,13 @@ const KERNEL_FILE_SYSTEMS: [u64; 10] = [
 ];
 
 /// A file to be read.
-pub(super) fn source(descriptor: Descriptor) -> Result<File, ApiError> {
-    regular(descriptor, OFlags::WRONLY, "read").map(|(file, _)| file)
+pub(super) fn source(file: File) -> Result<File, ApiError> {
+    regular(file, OFlags::WRONLY, "read").map(|(file, _)| file)
 }
 
 /// A file to be written. One that is opened for appending has no places to write to.
-pub(super) fn target(descriptor: Descriptor) -> Result<File, ApiError> {
-    let (file, mode) = regular(descriptor, OFlags::RDONLY, "written")?;
+pub(super) fn target(file: File) -> Result<File, ApiError> {
+    let (file, mode) = regular(file, OFlags::RDONLY, "written")?;
     if flags(&file)?.contains(OFlags::APPEND) {
         return Err(refused("is open for appending; open it without O_APPEND"));
     }
@@ -43,15 +46,31 @@ pub(super) fn target(descriptor: Descriptor) -> Result<File, ApiError> {
     Ok(file)
 }
 
-fn regular(descriptor: Descriptor, wrong: OFlags, what: &str) -> Result<(File, Mode), ApiError> {
+/// What a client has handed over: a file, or the stream that it is in place of one.
+pub(super) fn open(descriptor: Descriptor) -> Result<Opened, ApiError> {
     let Some(descriptor) = descriptor.open() else {
         return Err(refused("is closed"));
     };
-    let file = File::from(descriptor);
-    let about = fstat(&file).map_err(|error| storage("look at the file", &error.into()))?;
-    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
-        return Err(refused("is not that of a regular file"));
+    let about = fstat(&descriptor).map_err(|error| storage("look at the file", &error.into()))?;
+    match FileType::from_raw_mode(about.st_mode) {
+        FileType::RegularFile => Ok(Opened::File(File::from(descriptor))),
+        FileType::Socket if socket_type(&descriptor) == Ok(SocketType::STREAM) => {
+            Ok(Opened::Stream(Stream::new(descriptor)))
+        }
+        _ => Err(refused(
+            "is that of neither a regular file nor a stream socket",
+        )),
     }
+}
+
+/// Not looked at further yet.
+pub(super) enum Opened {
+    File(File),
+    Stream(Stream),
+}
+
+fn regular(file: File, wrong: OFlags, what: &str) -> Result<(File, Mode), ApiError> {
+    let about = fstat(&file).map_err(|error| storage("look at the file", &error.into()))?;
     let system = fstatfs(&file).map_err(|error| storage("look at the file", &error.into()))?;
     if KERNEL_FILE_SYSTEMS.contains(&(system.f_type as u64)) {
         return Err(refused("is of a file system of the kernel's"));

@@ -2,7 +2,9 @@
 
 use super::content::hex;
 use super::order::{Order, Reading};
-use super::regular::{source, storage};
+use super::regular::{Opened, open, source, storage};
+use super::stream::Stream;
+use super::window::Window;
 use crate::dataplane::{Command, DataPlaneHandle};
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
@@ -46,31 +48,72 @@ fn read(
     connection: ConnectionId,
     dataplane: &DataPlaneHandle,
 ) -> Result<(u64, String), ApiError> {
-    let file = source(reading.descriptor)?;
+    let Reading {
+        descriptor,
+        bytes: wanted,
+        handle,
+        window,
+    } = reading;
+    let content = match open(descriptor)? {
+        Opened::File(file) => Opened::File(source(file)?),
+        stream => stream,
+    };
     let mut hash = Sha256::new();
     let mut place = 0;
-    while place < reading.bytes {
-        let length = reading.window.await_room(reading.bytes - place)?;
-        let bytes = read_at(&file, place, length)?;
-        if bytes.len() < length {
-            return Err(changed(&file, reading.bytes, 0));
-        }
+    while place < wanted {
+        let room = window.await_room(wanted - place)?;
+        let bytes = match &content {
+            Opened::File(file) => {
+                let bytes = read_at(file, place, room)?;
+                if bytes.len() < room {
+                    return Err(changed(file, wanted, 0));
+                }
+                bytes
+            }
+            Opened::Stream(stream) => read_some(stream, place, room, &window, wanted)?,
+        };
+        let length = bytes.len();
         hash.update(&bytes);
         place += length as u64;
         let command = Command::Data {
             connection,
-            handle: reading.handle,
+            handle,
             bytes,
         };
-        reading.window.pass(length, || {
+        window.pass(length, || {
             // If it is gone, so is the connection.
             let _ = dataplane.send_blocking(command);
         })?;
     }
-    if !read_at(&file, place, 1)?.is_empty() {
-        return Err(changed(&file, reading.bytes, place + 1));
+    if let Opened::File(file) = &content
+        && !read_at(file, place, 1)?.is_empty()
+    {
+        return Err(changed(file, wanted, place + 1));
     }
     Ok((place, hex(&hash.finalize())))
+}
+
+/// What a stream has, up to `room`.
+fn read_some(
+    stream: &Stream,
+    place: u64,
+    room: usize,
+    window: &Window,
+    wanted: u64,
+) -> Result<Bytes, ApiError> {
+    let mut bytes = BytesMut::zeroed(room);
+    let read = stream.read(&mut bytes, || window.is_ended());
+    match read.map_err(|error| storage("read the stream", &error))? {
+        Some(0) => {
+            let text = format!("the stream ended after {place} of {wanted} bytes");
+            Err(ApiError::new(ErrorCode::Storage, text))
+        }
+        // Why it has ended is told by whoever asks for more room.
+        read => {
+            bytes.truncate(read.unwrap_or_default());
+            Ok(bytes.freeze())
+        }
+    }
 }
 
 /// As many bytes as are there, up to `length`.

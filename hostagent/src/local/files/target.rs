@@ -2,11 +2,10 @@
 
 use super::content::Content;
 use super::order::{Order, Progress, Writing};
-use super::regular::{storage, target};
+use super::regular::{Opened, open, storage, target};
 use crate::dataplane::{Command, DataPlaneHandle};
 use bytes::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,14 +55,19 @@ impl Target {
         let stop = Arc::clone(&given_up);
         let work = move || {
             let Writing { descriptor, bytes } = writing;
-            let (result, file) = match target(descriptor) {
-                Ok(file) => (Ok(()), Some(file)),
+            let place = open(descriptor).and_then(|opened| match opened {
+                Opened::File(file) => target(file).map(Opened::File),
+                stream => Ok(stream),
+            });
+            let (result, place) = match place {
+                Ok(place) => (Ok(()), Some(place)),
                 Err(error) => (Err(error), None),
             };
             let _ = orders.send(Order::Placed { id, handle, result });
-            let Some(file) = file else { return };
+            let Some(place) = place else { return };
             let writer = Writer {
-                file,
+                place,
+                given_up: stop,
                 bytes,
                 connection,
                 handle,
@@ -76,7 +80,7 @@ impl Target {
                 told_at: Instant::now(),
                 waits: Arc::default(),
             };
-            writer.work(&received, &stop);
+            writer.work(&received);
         };
         std::thread::Builder::new()
             .name("file".to_owned())
@@ -98,7 +102,8 @@ impl Drop for Target {
 }
 
 struct Writer {
-    file: File,
+    place: Opened,
+    given_up: Arc<AtomicBool>,
     /// How much content there will be, if that is known.
     bytes: Option<u64>,
     connection: ConnectionId,
@@ -116,9 +121,9 @@ struct Writer {
 }
 
 impl Writer {
-    fn work(mut self, pieces: &mpsc::Receiver<Piece>, given_up: &AtomicBool) {
+    fn work(mut self, pieces: &mpsc::Receiver<Piece>) {
         while let Ok(piece) = pieces.recv() {
-            if given_up.load(Ordering::Relaxed) {
+            if self.given_up.load(Ordering::Relaxed) {
                 return;
             }
             match piece {
@@ -142,9 +147,14 @@ impl Writer {
                 return Err(damaged(text));
             }
             self.take_room(end);
-            self.file
-                .write_all_at(&run, self.written)
-                .map_err(|error| storage("write the file", &error))?;
+            let written = match &self.place {
+                Opened::File(file) => file.write_all_at(&run, self.written),
+                // Who has given it up needs no word.
+                Opened::Stream(stream) => stream
+                    .write_all(&run, || self.given_up.load(Ordering::Relaxed))
+                    .map(drop),
+            };
+            written.map_err(|error| storage("write the file", &error))?;
             self.written = end;
         }
         if self.taken >= WINDOW_UPDATE_BYTES {
@@ -175,9 +185,12 @@ impl Writer {
         let Some(bytes) = self.bytes.filter(|_| end > self.room) else {
             return;
         };
+        let Opened::File(file) = &self.place else {
+            return;
+        };
         let room = bytes.min(end + ROOM_BYTES_AHEAD);
         let length = room - self.room;
-        let taken = fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.room, length);
+        let taken = fallocate(file, FallocateFlags::KEEP_SIZE, self.room, length);
         self.room = if taken.is_ok() { room } else { u64::MAX };
     }
 
@@ -190,14 +203,21 @@ impl Writer {
             }
             // What was in the file before is no part of it.
             None => self.content.finish().map_err(damaged).and_then(|sha256| {
-                match self.file.set_len(bytes) {
+                let cut = match &self.place {
+                    Opened::File(file) => file.set_len(bytes),
+                    Opened::Stream(_) => Ok(()),
+                };
+                match cut {
                     Ok(()) => Ok(sha256),
                     Err(error) => Err(storage("write the file", &error)),
                 }
             }),
         };
+        if let Opened::Stream(stream) = &self.place {
+            stream.finish();
+        }
         // Who is told that it is whole may run it: it must not be open here to be written.
-        drop(self.file);
+        drop(self.place);
         let notice = match ended {
             Ok(sha256) => Notice::MessageEnd {
                 handle,

@@ -50,6 +50,11 @@ impl Window {
         self.lock().answered
     }
 
+    /// Whether no more is to be read.
+    pub(super) fn is_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
     /// Waits until there is room; how much of `wanted` there is.
     pub(super) fn await_room(&self, wanted: u64) -> Result<usize, ApiError> {
         let state = self.lock();

@@ -1,0 +1,234 @@
+//! Python binding of wormcast-bundle. What takes long releases the interpreter lock.
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use wormcast_bundle::list::Kind;
+use wormcast_bundle::pack::{self, PackError};
+use wormcast_bundle::unpack::{self, UnpackError};
+
+pyo3::create_exception!(
+    wormcast_bundle,
+    BundleError,
+    PyException,
+    "Has a code and a text: no_space, storage, damaged, refused, changed or broken."
+);
+
+fn raise(code: &'static str, text: impl ToString) -> PyErr {
+    BundleError::new_err((code, text.to_string()))
+}
+
+fn pack_error(error: &PackError) -> PyErr {
+    let code = match error {
+        PackError::Refused(_) => "refused",
+        PackError::Storage { .. } => "storage",
+        PackError::Changed(_) => "changed",
+        PackError::Broken(_) => "broken",
+    };
+    raise(code, error)
+}
+
+fn unpack_error(error: &UnpackError) -> PyErr {
+    let code = match error {
+        UnpackError::NoSpace(_) => "no_space",
+        UnpackError::Storage { .. } => "storage",
+        UnpackError::Damaged(_) => "damaged",
+    };
+    raise(code, error)
+}
+
+/// A stream of the caller's, used through a descriptor of its own.
+fn stream(descriptor: RawFd) -> PyResult<File> {
+    // SAFETY: it is only copied; if it is not open the kernel refuses that.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    Ok(File::from(borrowed.try_clone_to_owned()?))
+}
+
+fn paths(paths: Vec<Vec<u8>>) -> Vec<PathBuf> {
+    let paths = paths.into_iter();
+    paths.map(|it| OsString::from_vec(it).into()).collect()
+}
+
+/// What is to be sent, as it was found.
+#[pyclass(frozen)]
+struct Packed(pack::Packed);
+
+#[pymethods]
+impl Packed {
+    /// Bytes of the list and of what comes behind it.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    #[getter]
+    fn list_bytes(&self) -> u64 {
+        self.0.list_bytes()
+    }
+
+    /// Sockets, pipes and devices, which are not sent.
+    #[getter]
+    fn left_out(&self) -> Vec<Vec<u8>> {
+        let paths = self.0.left_out.iter();
+        paths.map(|it| it.as_os_str().as_bytes().to_vec()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.list().entries.len()
+    }
+
+    /// Path from its top, kind and length of each entry.
+    fn entries(&self) -> Vec<(Vec<u8>, &'static str, u64)> {
+        let list = self.0.list();
+        let entries = list.entries.iter().enumerate();
+        entries
+            .map(|(place, entry)| {
+                let (kind, bytes) = match &entry.kind {
+                    Some(Kind::File(content)) => ("file", content.bytes),
+                    Some(Kind::Directory(_)) => ("directory", 0),
+                    Some(Kind::Symbolic(_)) => ("symbolic link", 0),
+                    Some(Kind::Hard(_)) | None => ("hard link", 0),
+                };
+                (list.names(place).join(&b'/'), kind, bytes)
+            })
+            .collect()
+    }
+
+    /// Writes all of it to a descriptor.
+    fn write(&self, py: Python<'_>, descriptor: RawFd) -> PyResult<()> {
+        let mut out = stream(descriptor)?;
+        let written = py.detach(|| self.0.write(&mut out));
+        written.map_err(|error| pack_error(&error))
+    }
+}
+
+/// Looks at files and directories. `exclude`: patterns of the shell.
+#[pyfunction]
+fn pack(
+    py: Python<'_>,
+    paths: Vec<Vec<u8>>,
+    exclude: Vec<Vec<u8>>,
+    attributes: bool,
+    owners: bool,
+) -> PyResult<Packed> {
+    let exclude: Result<Vec<CString>, _> = exclude.into_iter().map(CString::new).collect();
+    let exclude = exclude.map_err(|_| raise("refused", "a pattern with a 0 in it"))?;
+    let options = pack::Options {
+        exclude,
+        attributes,
+        owners,
+    };
+    let paths = self::paths(paths);
+    let packed = py.detach(|| pack::pack(&paths, &options));
+    packed.map(Packed).map_err(|error| pack_error(&error))
+}
+
+/// All of a bundle, under a hidden name.
+#[pyclass(frozen)]
+struct Unpacked(std::sync::Mutex<Option<unpack::Unpacked>>);
+
+impl Unpacked {
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&unpack::Unpacked) -> T + Send,
+    ) -> PyResult<T>
+    where
+        T: Send,
+    {
+        py.detach(|| {
+            let kept = self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            kept.as_ref().map(work)
+        })
+        .ok_or_else(|| raise("storage", "it is closed"))
+    }
+}
+
+#[pymethods]
+impl Unpacked {
+    /// Names of what is to be placed.
+    fn tops(&self, py: Python<'_>) -> PyResult<Vec<Vec<u8>>> {
+        self.with(py, |it| it.tops().map(<[u8]>::to_vec).collect())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, unpack::Unpacked::entries)
+    }
+
+    /// Moves one to its place. False: the name is taken.
+    fn place(
+        &self,
+        py: Python<'_>,
+        index: usize,
+        name: Vec<u8>,
+        overwrite: bool,
+    ) -> PyResult<bool> {
+        let name = Path::new(OsStr::from_bytes(&name));
+        Ok(self.with(py, |it| it.place(index, name, overwrite))??)
+    }
+
+    /// The names given are on the disk.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(self.with(py, unpack::Unpacked::sync)??)
+    }
+
+    /// Removes what was not placed.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let kept = self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .take();
+            drop(kept);
+        });
+    }
+}
+
+/// Reads a bundle from a descriptor to its end.
+#[pyfunction]
+#[pyo3(signature = (descriptor, directory, list_bytes, bytes, *, umask, preserve, owners, attributes, sync))]
+#[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+fn unpack(
+    py: Python<'_>,
+    descriptor: RawFd,
+    directory: Vec<u8>,
+    list_bytes: u64,
+    bytes: u64,
+    umask: u32,
+    preserve: bool,
+    owners: bool,
+    attributes: bool,
+    sync: bool,
+) -> PyResult<Unpacked> {
+    let mut read = stream(descriptor)?;
+    let options = unpack::Options {
+        umask,
+        preserve,
+        owners,
+        attributes,
+        sync,
+    };
+    let directory = Path::new(OsStr::from_bytes(&directory));
+    let unpacked = py.detach(|| unpack::unpack(&mut read, list_bytes, bytes, directory, options));
+    let unpacked = unpacked.map_err(|error| unpack_error(&error))?;
+    Ok(Unpacked(std::sync::Mutex::new(Some(unpacked))))
+}
+
+/// Several files and directories as the content of one message.
+#[pymodule]
+fn wormcast_bundle(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("BundleError", module.py().get_type::<BundleError>())?;
+    module.add("PARTIAL_PREFIX", unpack::PARTIAL_PREFIX)?;
+    module.add_class::<Packed>()?;
+    module.add_class::<Unpacked>()?;
+    module.add_function(wrap_pyfunction!(pack, module)?)?;
+    module.add_function(wrap_pyfunction!(self::unpack, module)?)
+}

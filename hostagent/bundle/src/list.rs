@@ -1,0 +1,250 @@
+//! The list at the beginning of a bundle, a Protocol Buffers message.
+
+use prost::Message;
+
+/// Files, directories and links in a bundle.
+pub const ENTRIES_MAX: usize = 1 << 20;
+/// Length of an encoded list.
+pub const LIST_BYTES_MAX: u64 = 256 << 20;
+/// Directories in each other. A receiver has so many open at once.
+pub const DEPTH_MAX: usize = 128;
+/// As long as a name may be (`limits.h`, NAME_MAX).
+pub const NAME_BYTES_MAX: usize = 255;
+/// The bits of a mode that travel. No file gives the rights of its owner.
+pub const MODE_MAX: u32 = 0o777;
+
+/// What a bundle has. The entries of a directory come behind it, before whatever is beside it.
+#[derive(Clone, PartialEq, Message)]
+pub struct List {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<Entry>,
+}
+
+/// A file, directory or link.
+#[derive(Clone, PartialEq, Message)]
+pub struct Entry {
+    /// Any bytes but `/` and 0.
+    #[prost(bytes = "vec", tag = "1")]
+    pub name: Vec<u8>,
+    /// The directory that it is in, by its number: the first entry is 1. 0: in none of this list.
+    #[prost(uint32, tag = "2")]
+    pub directory: u32,
+    /// Permissions, up to [`MODE_MAX`].
+    #[prost(uint32, tag = "3")]
+    pub mode: u32,
+    /// When it was changed last: seconds since 1970, and nanoseconds.
+    #[prost(sint64, tag = "4")]
+    pub seconds: i64,
+    #[prost(uint32, tag = "5")]
+    pub nanoseconds: u32,
+    #[prost(message, optional, tag = "6")]
+    pub owner: Option<Owner>,
+    #[prost(message, repeated, tag = "7")]
+    pub attributes: Vec<Attribute>,
+    #[prost(oneof = "Kind", tags = "8, 9, 10, 11")]
+    pub kind: Option<Kind>,
+}
+
+/// What an entry is.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Kind {
+    #[prost(message, tag = "8")]
+    Directory(Directory),
+    #[prost(message, tag = "9")]
+    File(Content),
+    /// A symbolic link: its text.
+    #[prost(bytes, tag = "10")]
+    Symbolic(Vec<u8>),
+    /// Another name of a file before it, by that one's number.
+    #[prost(uint32, tag = "11")]
+    Hard(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Directory {}
+
+/// How long a file is, and what of it comes.
+#[derive(Clone, PartialEq, Message)]
+pub struct Content {
+    #[prost(uint64, tag = "1")]
+    pub bytes: u64,
+    /// All but the runs are holes.
+    #[prost(bool, tag = "2")]
+    pub sparse: bool,
+    /// One behind the other.
+    #[prost(message, repeated, tag = "3")]
+    pub runs: Vec<Run>,
+}
+
+/// Bytes of a sparse file that are there.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Run {
+    #[prost(uint64, tag = "1")]
+    pub start: u64,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+}
+
+/// Numbers of user and group.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Owner {
+    #[prost(uint32, tag = "1")]
+    pub user: u32,
+    #[prost(uint32, tag = "2")]
+    pub group: u32,
+}
+
+/// An extended attribute (`xattr(7)`) of the class `user`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Attribute {
+    #[prost(bytes = "vec", tag = "1")]
+    pub name: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub value: Vec<u8>,
+}
+
+impl Content {
+    /// Pieces of the file that come, in order.
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        let whole = Run {
+            start: 0,
+            bytes: self.bytes,
+        };
+        let whole = (!self.sparse).then_some(whole);
+        whole.into_iter().chain(self.runs.iter().copied())
+    }
+}
+
+impl Entry {
+    pub fn is_directory(&self) -> bool {
+        matches!(self.kind, Some(Kind::Directory(_)))
+    }
+
+    /// What comes of it behind the list.
+    pub fn content(&self) -> Option<&Content> {
+        match &self.kind {
+            Some(Kind::File(content)) => Some(content),
+            _ => None,
+        }
+    }
+}
+
+impl List {
+    /// Bytes of all contents.
+    ///
+    /// # Errors
+    /// What of the list is wrong, so that nothing can be made of it.
+    pub fn check(&self) -> Result<u64, String> {
+        if self.entries.len() > ENTRIES_MAX {
+            let count = self.entries.len();
+            return Err(format!("{count} entries; at most {ENTRIES_MAX}"));
+        }
+        let mut open: Vec<u32> = Vec::new();
+        let mut bytes: u64 = 0;
+        for (number, entry) in (1..).zip(&self.entries) {
+            let wrong = |what: &str| Err(format!("entry {number} {what}"));
+            check_name(&entry.name).map_err(|what| format!("entry {number} {what}"))?;
+            // Directories that are done are left for good.
+            while open.last().is_some_and(|&last| last != entry.directory) {
+                open.pop();
+            }
+            if open.last().copied().unwrap_or_default() != entry.directory {
+                return wrong("is in a directory that is none, or was left before");
+            }
+            if entry.mode > MODE_MAX {
+                return wrong("has a mode beyond 0777");
+            }
+            if entry.nanoseconds >= 1_000_000_000 {
+                return wrong("has a second of more than 999,999,999 nanoseconds");
+            }
+            let user = |it: &Attribute| it.name.starts_with(b"user.") && !it.name.contains(&0);
+            if !entry.attributes.iter().all(user) {
+                return wrong("has an extended attribute that is not of the class user");
+            }
+            match &entry.kind {
+                Some(Kind::Directory(_)) if open.len() == DEPTH_MAX => {
+                    return wrong(&format!(
+                        "is in more than {DEPTH_MAX} directories in each other"
+                    ));
+                }
+                Some(Kind::Directory(_)) => open.push(number),
+                Some(Kind::File(content)) => {
+                    let Some(sum) = content.check().and_then(|more| bytes.checked_add(more)) else {
+                        return wrong("has content out of bounds");
+                    };
+                    bytes = sum;
+                }
+                Some(Kind::Symbolic(text)) => {
+                    if text.is_empty() || text.contains(&0) {
+                        return wrong("is a symbolic link to nowhere");
+                    }
+                }
+                Some(Kind::Hard(to)) => {
+                    let at = (*to as usize).checked_sub(1);
+                    let before = at.filter(|_| *to < number);
+                    if before.and_then(|at| self.entries[at].content()).is_none() {
+                        return wrong("is another name of no file before it");
+                    }
+                }
+                None => return wrong("is of an unknown kind"),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Entries that are in no directory of the list, by their places.
+    pub fn tops(&self) -> impl Iterator<Item = usize> + '_ {
+        let entries = self.entries.iter().enumerate();
+        entries
+            .filter(|(_, entry)| entry.directory == 0)
+            .map(|(place, _)| place)
+    }
+
+    /// The names that lead to an entry, from its top.
+    pub fn names(&self, place: usize) -> Vec<&[u8]> {
+        let mut names = vec![self.entries[place].name.as_slice()];
+        let mut directory = self.entries[place].directory;
+        while let Some(at) = (directory as usize).checked_sub(1) {
+            names.push(&self.entries[at].name);
+            directory = self.entries[at].directory;
+        }
+        names.reverse();
+        names
+    }
+}
+
+impl Content {
+    /// Bytes that come; `None` if its runs are not in it, or not in order.
+    fn check(&self) -> Option<u64> {
+        if !self.sparse {
+            return self.runs.is_empty().then_some(self.bytes);
+        }
+        let (mut end, mut sum) = (0, 0);
+        for run in &self.runs {
+            if run.start < end || run.bytes == 0 {
+                return None;
+            }
+            end = run.start.checked_add(run.bytes)?;
+            sum += run.bytes;
+        }
+        (end <= self.bytes).then_some(sum)
+    }
+}
+
+/// Whether a name is one, and stays in its directory.
+pub fn check_name(name: &[u8]) -> Result<(), String> {
+    let shown = String::from_utf8_lossy(name);
+    if name.is_empty() || name == b"." || name == b".." {
+        return Err(format!("has the name '{shown}', which is none"));
+    }
+    if name.contains(&b'/') || name.contains(&0) {
+        return Err(format!("has the name '{shown}', with a slash or a 0 in it"));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(format!(
+            "has a name of {} bytes; at most {NAME_BYTES_MAX}",
+            name.len()
+        ));
+    }
+    Ok(())
+}

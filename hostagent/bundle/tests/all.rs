@@ -1,0 +1,4 @@
+//! Bundles: packed and made anew, and what is refused.
+
+mod list;
+mod round;

@@ -1,0 +1,210 @@
+//! Lists that nothing is made of, whoever sent them.
+
+use proptest::prelude::*;
+use prost::Message;
+use std::fs;
+use tempfile::TempDir;
+use wormcast_bundle::list::{
+    Attribute, Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, List, Run,
+};
+use wormcast_bundle::unpack::{Options, unpack};
+
+fn entry(name: &[u8], directory: u32, kind: Kind) -> Entry {
+    Entry {
+        name: name.to_vec(),
+        directory,
+        mode: 0o644,
+        kind: Some(kind),
+        ..Entry::default()
+    }
+}
+
+fn directory(name: &[u8], within: u32) -> Entry {
+    entry(name, within, Kind::Directory(Directory {}))
+}
+
+fn file(bytes: u64) -> Kind {
+    Kind::File(Content {
+        bytes,
+        ..Content::default()
+    })
+}
+
+fn sparse(bytes: u64, runs: &[(u64, u64)]) -> Kind {
+    let runs = runs.iter().map(|&(start, bytes)| Run { start, bytes });
+    Kind::File(Content {
+        bytes,
+        sparse: true,
+        runs: runs.collect(),
+    })
+}
+
+fn refused(entries: Vec<Entry>, why: &str) {
+    let error = List { entries }.check().unwrap_err();
+    assert!(error.contains(why), "{error}, not {why}");
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_none() {
+    for name in [
+        &b""[..],
+        b".",
+        b"..",
+        b"a/b",
+        b"/etc",
+        b"../x",
+        b"a\0b",
+        &[b'x'; 256],
+    ] {
+        refused(vec![entry(name, 0, file(0))], "has ");
+    }
+    assert_eq!(
+        List {
+            entries: vec![entry(b"...", 0, file(3))]
+        }
+        .check(),
+        Ok(3)
+    );
+}
+
+#[test]
+fn entries_lie_in_directories_before_them() {
+    let why = "is in a directory that is none";
+    refused(vec![entry(b"a", 1, file(0))], why);
+    refused(vec![entry(b"a", 0, file(0)), entry(b"b", 1, file(0))], why);
+    refused(vec![entry(b"a", 7, file(0))], why);
+    let left = vec![
+        directory(b"a", 0),
+        directory(b"b", 0),
+        entry(b"c", 1, file(0)),
+    ];
+    refused(left, why);
+    let link = entry(b"a", 0, Kind::Symbolic(b"/etc".to_vec()));
+    refused(vec![link, entry(b"passwd", 1, file(0))], why);
+    let deep: Vec<Entry> = (0..=DEPTH_MAX as u32)
+        .map(|at| directory(b"d", at))
+        .collect();
+    assert!(
+        List {
+            entries: deep[..DEPTH_MAX].to_vec()
+        }
+        .check()
+        .is_ok()
+    );
+    refused(deep, "directories in each other");
+}
+
+#[test]
+fn content_stays_in_its_bounds() {
+    for wrong in [
+        sparse(10, &[(8, 3)]),
+        sparse(10, &[(4, 2), (5, 1)]),
+        sparse(10, &[(4, 0)]),
+        sparse(u64::MAX, &[(u64::MAX, 2)]),
+    ] {
+        refused(vec![entry(b"a", 0, wrong)], "content out of bounds");
+    }
+    let sum = vec![entry(b"a", 0, file(u64::MAX)), entry(b"b", 0, file(1))];
+    refused(sum, "content out of bounds");
+    let runs = vec![entry(b"a", 0, sparse(10, &[(0, 2), (2, 1), (9, 1)]))];
+    assert_eq!(List { entries: runs }.check(), Ok(4));
+    let many = vec![entry(b"a", 0, file(0)); ENTRIES_MAX + 1];
+    refused(many, "at most");
+}
+
+#[test]
+fn links_and_attributes_are_what_they_say() {
+    let why = "is another name of no file before it";
+    for to in [0, 1, 2, 9] {
+        refused(vec![entry(b"a", 0, Kind::Hard(to))], why);
+    }
+    refused(vec![directory(b"a", 0), entry(b"b", 0, Kind::Hard(1))], why);
+    refused(
+        vec![entry(b"a", 0, Kind::Symbolic(Vec::new()))],
+        "link to nowhere",
+    );
+    let none = Entry {
+        name: b"a".to_vec(),
+        ..Entry::default()
+    };
+    refused(vec![none], "unknown kind");
+    let mut with = entry(b"a", 0, file(0));
+    with.mode = 0o4755;
+    refused(vec![with], "mode beyond 0777");
+    let mut with = entry(b"a", 0, file(0));
+    with.attributes = vec![Attribute {
+        name: b"security.capability".to_vec(),
+        value: vec![1],
+    }];
+    refused(vec![with], "not of the class user");
+    let mut with = entry(b"a", 0, file(0));
+    with.nanoseconds = 1_000_000_000;
+    refused(vec![with], "nanoseconds");
+}
+
+#[test]
+fn two_of_one_name_in_a_directory_leave_nothing() {
+    let to = TempDir::new().unwrap();
+    let link = entry(b"a", 0, Kind::Symbolic(b"/tmp".to_vec()));
+    for second in [entry(b"a", 0, file(0)), directory(b"a", 0)] {
+        let encoded = List {
+            entries: vec![link.clone(), second],
+        }
+        .encode_to_vec();
+        let length = encoded.len() as u64;
+        unpack(&mut encoded.as_slice(), length, length, to.path(), OPTIONS).unwrap_err();
+    }
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+}
+
+const OPTIONS: Options = Options {
+    umask: 0o022,
+    preserve: true,
+    owners: false,
+    attributes: true,
+    sync: false,
+};
+
+fn names() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(b"..".to_vec()),
+        Just(b"../escaped".to_vec()),
+        Just(b"/tmp/escaped".to_vec()),
+        Just(b"link".to_vec()),
+        "[ab]".prop_map(String::into_bytes),
+    ]
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        Just(Kind::Directory(Directory {})),
+        (0..9_u64).prop_map(file),
+        Just(Kind::Symbolic(b"..".to_vec())),
+        Just(Kind::Symbolic(b"../outside".to_vec())),
+        (0..5_u32).prop_map(Kind::Hard),
+    ]
+}
+
+proptest! {
+    /// Whatever a list says, nothing outside of the target changes; and what is refused leaves nothing in it.
+    #[test]
+    fn nothing_is_written_outside(drawn in prop::collection::vec((names(), 0..4_u32, kinds()), 1..9)) {
+        let root = TempDir::new().unwrap();
+        let (outside, to) = (root.path().join("outside"), root.path().join("to"));
+        fs::write(&outside, b"untouched").unwrap();
+        fs::create_dir(&to).unwrap();
+        let entries = drawn.into_iter().map(|(name, within, kind)| entry(&name, within, kind)).collect();
+        let list = List { entries };
+        let sum = list.check();
+        let mut bytes = list.encode_to_vec();
+        let length = bytes.len() as u64;
+        let content = sum.clone().unwrap_or(8);
+        bytes.extend(vec![b'!'; content as usize]);
+        let made = unpack(&mut bytes.as_slice(), length, length + content, &to, OPTIONS);
+        prop_assert!(sum.is_ok() || made.is_err());
+        drop(made);
+        prop_assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+        prop_assert_eq!(fs::read(&outside).unwrap(), b"untouched");
+        prop_assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+    }
+}
