@@ -33,9 +33,11 @@ DEB = ROOT / "packaging" / "deb"
 PROGRAMS = ("wormcast-switch", "wormcast-agent", "wormcast-stf")
 IN_WHEEL = PROGRAMS[:2]
 CRATES = ("wormcast-switch", "wormcast-agent", "wormcast-switch-stf")
-MODULE = "wormcast-planner-python"
+MODULES = ("planner", "bundle")
+"""Native modules of Python: `wormcast_` and this."""
+MODULE_CRATES = tuple(f"wormcast-{module}-python" for module in MODULES)
 BUILT = ROOT / "target" / "release"
-"""Where `make build` leaves the programs and the module of this machine's processor."""
+"""Where `make build` leaves the programs and the modules of this machine's processor."""
 SHELLS = {"bash": "{}", "zsh": "_{}", "fish": "{}.fish"}
 DOCUMENTS = ("README.md", "LIMITATIONS.md", "CHANGELOG.md", "LICENSE")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -79,7 +81,7 @@ def main() -> int:
     elif static or (wheel and foreign):
         programs = build(options.target, CRATES, RUSTFLAGS="-C target-feature=+crt-static")
     if wheel:
-        built = build(options.target, (MODULE,)) if foreign else BUILT
+        built = build(options.target, MODULE_CRATES) if foreign else BUILT
         made.append(make_wheel(out, built, processor))
     if static:
         made.append(make_programs(out, programs, processor))
@@ -135,9 +137,9 @@ def make_sdist(out: Path) -> Path:
 
 
 def make_wheel(out: Path, built: Path, processor: str) -> Path:
-    """Command line, controller, native module, switch and agent, for CPython 3.11 and newer.
+    """Command line, controller, native modules, switch and agent, for CPython 3.11 and newer.
 
-    Not by setup.py, which compiles all for itself: the programs and the module are those of `make build`. For
+    Not by setup.py, which compiles all for itself: the programs and the modules are those of `make build`. For
     another processor the programs are the static ones.
     """
     say("wheel")
@@ -153,7 +155,8 @@ def make_wheel(out: Path, built: Path, processor: str) -> Path:
         run([*python, "wheel", "unpack", "--dest", work, pure])
         pure.unlink()
         (top,) = work.iterdir()
-        strip(built / "libwormcast_planner.so", top / "wormcast_planner.abi3.so", processor)
+        for module in MODULES:
+            strip(built / f"libwormcast_{module}.so", top / f"wormcast_{module}.abi3.so", processor)
         for program in IN_WHEEL:
             strip(built / program, top / f"{top.name}.data" / "scripts" / program, processor)
         about = top / f"{top.name}.dist-info" / "WHEEL"
@@ -187,7 +190,7 @@ def link_statically() -> Path:
     for program in PROGRAMS:  # the programs themselves are linked anew
         for path in (own / "release" / ".fingerprint").glob(f"*/*bin-{program}*"):
             path.unlink()
-    packages = [word for crate in (*CRATES, MODULE) for word in ("--package", crate)]
+    packages = [word for crate in (*CRATES, *MODULE_CRATES) for word in ("--package", crate)]
     run(
         ["cargo", "build", "--locked", "--release", *packages, "--bins"],
         CARGO_TARGET_DIR=str(own),

@@ -63,6 +63,8 @@ CRATES = {
     "protocol": pure("wormcast-wire"),
     "hostagent/proto": pure(),
     "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-agent-proto"),
+    "hostagent/bundle": shell(),
+    "hostagent/bundle/python": shell("wormcast-bundle"),
     "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core", "wormcast-agent-proto"),
     "switch/program": pure(),
     "switch/pipeline": pure("wormcast-switch-program"),

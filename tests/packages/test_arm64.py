@@ -70,10 +70,13 @@ def libc_minor(text: str) -> int:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the module, and with what stands for the programs."""
-    cargo = ["cargo", "build", "--locked", "--release", "--target", TARGET, "--package", package.MODULE]
+    cargo = ["cargo", "build", "--locked", "--release", "--target", TARGET]
+    cargo += [word for crate in package.MODULE_CRATES for word in ("--package", crate)]
     subprocess.run([ROOT / "setup" / "arm64", "run", *cargo], check=True, cwd=ROOT)
     directory = tmp_path_factory.mktemp("built")
-    shutil.copy(ROOT / "target" / "arm64" / TARGET / "release" / "libwormcast_planner.so", directory)
+    for module in package.MODULES:
+        library = f"libwormcast_{module}.so"
+        shutil.copy(ROOT / "target" / "arm64" / TARGET / "release" / library, directory)
     source = directory / "stand-in.c"
     source.write_text("int main(void) { return 0; }\n")
     for program in package.PROGRAMS:
@@ -94,7 +97,8 @@ def test_packages_for_arm64_are_made_here(built: Path, tmp_path: Path) -> None:
         tags = archive.read(next(name for name in archive.namelist() if name.endswith("/WHEEL"))).decode()
     assert libc_minor(tags) == libc_minor(wheel.name)
     binaries = processors(tmp_path / "wheel")
-    assert {Path(name).name for name in binaries} == {"wormcast_planner.abi3.so", *package.IN_WHEEL}
+    modules = (f"wormcast_{module}.abi3.so" for module in package.MODULES)
+    assert {Path(name).name for name in binaries} == {*modules, *package.IN_WHEEL}
     assert set(binaries.values()) == {AARCH64}
 
     archive = package.make_programs(tmp_path, built, "aarch64")

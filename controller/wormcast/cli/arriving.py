@@ -9,10 +9,11 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from wormcast.cli.bundle import BundleOptions, BundleTarget
 from wormcast.cli.placing import PartialFile, sync_directory, umask
 from wormcast.client import IncomingMessage, WrittenFile
 from wormcast.client.files import FileDecoder, FileFormatError, FileHeader, parse_header
@@ -30,6 +31,7 @@ class FileSettings:
     fsync: bool = False
     preserve: bool = True
     """Files get the permissions and the time that the sender's file has."""
+    bundles: BundleOptions = field(default_factory=BundleOptions)
 
     @property
     def to_stdout(self) -> bool:
@@ -117,7 +119,9 @@ class ArrivingFile:
         self._decoder = FileDecoder()
         self._header: FileHeader | None = None
         self._written = 0
-        self._target: _InDirectory | _Spooled | _Streamed | None = None
+        self._target: _InDirectory | BundleTarget | _Spooled | _Streamed | None = None
+        self.placed: list[Path] = []
+        """What of a bundle got which names."""
 
     @property
     def origin(self) -> int:
@@ -155,7 +159,19 @@ class ArrivingFile:
     def place(self, header: str) -> None:
         """Has the agent write it into the directory."""
         self._header = parse_header(header)
-        self._target = _InDirectory(self._settings, self.message, self._header.size)
+        about, size, settings = self._header.bundle, self._header.size, self._settings
+        if about is None or size is None:
+            self._target = _InDirectory(settings, self.message, size)
+            return
+        self._target = BundleTarget(
+            settings.output,
+            self.message,
+            about,
+            size,
+            settings.bundles,
+            preserve=settings.preserve,
+            fsync=settings.fsync,
+        )
 
     def note_written(self, size: int) -> None:
         """The agent has written so much of it."""
@@ -163,11 +179,20 @@ class ArrivingFile:
 
     def write(self, data: bytes) -> None:
         content = self._decoder.feed(data)
+        if self._decoder.header is not None and self._decoder.header.bundle is not None:
+            raise FileFormatError(
+                "directories and several files are for a directory, not for standard output"
+            )
         if content:
             self._open().write(content)
 
     def finish(self, written: WrittenFile | None) -> tuple[Path | None, str]:
-        """Checks the whole and gives it its name; the path (None: standard output) and digest."""
+        """Checks the whole and gives it its name; the path (None: standard output) and digest. A bundle of which
+        several things are placed has the path of the directory that they are in."""
+        if written is not None and isinstance(self._target, BundleTarget):
+            self._written = written.size
+            self.placed = self._target.finish(overwrite=self._settings.overwrite)
+            return self.placed[0] if len(self.placed) == 1 else self._settings.output, written.sha256
         if written is not None and isinstance(self._target, _InDirectory) and self._header is not None:
             self._written = written.size
             return self._target.finish(self._header), written.sha256
@@ -182,6 +207,10 @@ class ArrivingFile:
         assert isinstance(target, _Spooled)
         return target.kept
 
+    def fault(self) -> Exception | None:
+        """Why the agent cannot write it, where that is known here."""
+        return self._target.fault() if isinstance(self._target, BundleTarget) else None
+
     def drop(self) -> None:
         """Removes what has come, or what was kept."""
         if self._target is not None:
@@ -193,7 +222,7 @@ class ArrivingFile:
                 # What is no file is refused by its first bytes.
                 raise FileFormatError("the message is not a file that the agent knows")
             self._target = _Streamed() if self._stream else _Spooled()
-        assert not isinstance(self._target, _InDirectory)
+        assert not isinstance(self._target, (_InDirectory, BundleTarget))
         return self._target
 
 

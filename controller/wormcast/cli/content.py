@@ -1,4 +1,4 @@
-"""What is sent: a file, a pipe or standard input, read until a deadline."""
+"""What is sent: a file, several, a pipe or standard input, read until a deadline."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from wormcast.cli.bundle import BundleOptions, BundleSource
 from wormcast.client import AgentTimeoutError
+from wormcast.client.files import Bundle
 
 _CHUNK_BYTES = 256 << 10
 
@@ -20,10 +22,15 @@ _CHUNK_BYTES = 256 << 10
 class Content:
     """Bytes of a file descriptor. A pipe has no size, permissions or time, and is read here; the agent reads a file."""
 
-    def __init__(self, descriptor: int, about: os.stat_result | None, deadline: float | None) -> None:
+    def __init__(self, descriptor: int, deadline: float | None, about: os.stat_result | None = None) -> None:
         self.size = None if about is None else about.st_size
         self.mode = None if about is None else about.st_mode
         self.mtime_ns = None if about is None else about.st_mtime_ns
+        self.bundle: Bundle | None = None
+        self.left_out: list[str] = []
+        """What is not sent of directories."""
+        self.fault: Callable[[], str | None] = lambda: None
+        """Why there is less than was announced, if that is known."""
         self.descriptor = descriptor
         self._deadline = deadline
 
@@ -54,22 +61,34 @@ class Content:
 
 
 @contextlib.contextmanager
-def open_content(file: Path, deadline: float | None) -> Iterator[Content]:
-    """The content of a file; - is standard input."""
+def open_content(files: list[Path], options: BundleOptions, deadline: float | None) -> Iterator[Content]:
+    """The content of a file (- is standard input), of a directory, or of several of them."""
+    if is_bundle(files, options):
+        source = BundleSource(files, options)
+        with source.open() as (descriptor, fault):
+            content = Content(descriptor, deadline)
+            content.size, content.bundle = source.size, source.about
+            content.left_out, content.fault = source.left_out, fault
+            yield content
+        return
+    [file] = files
     if str(file) == "-":
         with _standard_input() as descriptor:
-            yield Content(descriptor, None, deadline)
+            yield Content(descriptor, deadline)
         return
-    if file.is_dir():
-        raise IsADirectoryError(f"{file} is a directory; pack it into one file first, e.g. with tar")
     # A named pipe without a writer would hold up open() itself.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.set_blocking(descriptor, True)
         about = os.fstat(descriptor)
-        yield Content(descriptor, about if stat.S_ISREG(about.st_mode) else None, deadline)
+        yield Content(descriptor, deadline, about if stat.S_ISREG(about.st_mode) else None)
     finally:
         os.close(descriptor)
+
+
+def is_bundle(files: list[Path], options: BundleOptions) -> bool:
+    """Whether more than the content of one file is sent."""
+    return len(files) > 1 or options.xattrs or options.owner or files[0].is_dir()
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 import stat
 import tempfile
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 from wormcast.client.files import other_names
 
 PARTIAL_PREFIX = ".wormcast-partial-"
-_PARTIAL = re.compile(re.escape(PARTIAL_PREFIX) + "[a-z0-9_]{8}")
+_PARTIAL = re.compile(re.escape(PARTIAL_PREFIX) + "[A-Za-z0-9_]{8}")
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 
 
@@ -93,7 +94,7 @@ class PartialFile:
 
 
 def remove_left_behind(directory: Path) -> int:
-    """Removes what programs that were killed have left in a directory; gives how many files."""
+    """Removes what programs that were killed have left in a directory; gives how many files and directories."""
     count = 0
     with os.scandir(directory) as entries:
         left = [Path(entry.path) for entry in entries if _PARTIAL.fullmatch(entry.name)]
@@ -101,10 +102,14 @@ def remove_left_behind(directory: Path) -> int:
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
-                if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                mode = os.fstat(descriptor).st_mode
+                if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
                     # Refused as long as its program lives.
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    path.unlink()
+                    if stat.S_ISDIR(mode):
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink()
                     count += 1
             finally:
                 os.close(descriptor)

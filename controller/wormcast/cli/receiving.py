@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from wormcast.cli.arriving import ArrivingFile, FileSettings, is_full
+from wormcast.cli.bundle import shown
 from wormcast.cli.outlet import Outlet
 from wormcast.cli.placing import remove_left_behind
 from wormcast.cli.progress import ProgressLine, facts_of
@@ -40,6 +41,8 @@ __all__ = ["FileSettings", "receive_files"]
 
 _RETRY_S = 0.2
 """Between two looks for an agent that is gone."""
+_NAMED_MOST = 4
+"""Of what a message has placed."""
 _NOT_YET = ("no_plan", "unknown_group")
 """What an agent that has just started answers until the controller has sent it its groups."""
 
@@ -230,6 +233,8 @@ class _Session:
                 case FileProgress():
                     file.note_written(event.size)
                     self._show()
+                case FileFailed(code="storage") if (fault := file.fault()) is not None:
+                    raise fault
                 case FileFailed():
                     self._fail(file, event.reason, _abort_reason(event.code))
                 case MessageEnd():
@@ -293,7 +298,9 @@ class _Session:
         file.drop()
         self._settled += 1
         self._failed += file.lost is not None
-        where = f"{path or file.name} from host {file.origin}"
+        names = ", ".join(map(shown, file.placed[:_NAMED_MOST])) or shown(path or file.name or "")
+        more = len(file.placed) - _NAMED_MOST
+        where = f"{names}{f' and {more} more' if more > 0 else ''} from host {file.origin}"
         lost = f"it is whole, but its sender counts this host as failed: {file.lost}"
         rate = None if arrival is None else arrival.rate
         if self._as_json:
@@ -301,6 +308,7 @@ class _Session:
                 "origin": file.origin,
                 "name": file.name,
                 "path": None if path is None else str(path),
+                **({"placed": [str(one) for one in file.placed]} if file.placed else {}),
                 "bytes": file.size,
                 "sha256": digest,
                 "seconds": None if arrival is None else round(arrival.seconds, 6),
@@ -317,7 +325,8 @@ class _Session:
         self._show()
 
     def _fail_to_write(self, file: ArrivingFile, error: OSError) -> None:
-        text = "no space left on device" if is_full(error) else f"cannot write: {error.strerror or error}"
+        why = error.strerror or str(error)
+        text = why[:1].lower() + why[1:] if is_full(error) else f"cannot write: {why}"
         self._fail(file, text, "no_space" if is_full(error) else "storage")
 
     def _fail(self, file: ArrivingFile, reason: str, abort: AbortReason | None) -> None:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from wormcast.cli.bundle import BundleOptions, shown
 from wormcast.cli.content import Content, open_content
 from wormcast.cli.progress import ProgressLine, Rate, facts_of
 from wormcast.cli.send_report import (
@@ -60,8 +61,9 @@ class _Sending:
     """When the agent was ready to take the file."""
 
 
-def send_file(
-    file: Path,
+def send_files(
+    files: list[Path],
+    options: BundleOptions,
     group: int | str,
     name: str | None,
     timeout_s: float | None,
@@ -69,12 +71,13 @@ def send_file(
     as_json: bool,
     only_present: bool = False,
 ) -> int:
-    """Sends the file; returns the exit status. The time given is for all of it."""
+    """Sends files and directories as one message; returns the exit status. The time given is for all of it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    state = _Sending(safe_file_name(name or ("stdin" if str(file) == "-" else file.name)))
+    state = _Sending(safe_file_name(name or _name(files)))
     with contextlib.ExitStack() as stack:
-        content = stack.enter_context(open_content(file, deadline))
+        content = stack.enter_context(open_content(files, options, deadline))
         display = stack.enter_context(_Display(state.shown, content.size, as_json=as_json))
+        display.note_left_out(content.left_out)
         agent = None
         try:
             # However long the agent takes: a machine that stands still has not failed.
@@ -119,6 +122,12 @@ def send_file(
     )
 
 
+def _name(files: list[Path]) -> str:
+    """What receivers are shown."""
+    first = "stdin" if str(files[0]) == "-" else files[0].resolve().name
+    return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
+
+
 def _send(agent: Agent, group: int | str, content: Content, state: _Sending, display: _Display) -> Outcome:
     sender = agent.open_sender(group, on_progress=display.update, on_unclaimed=display.note_unclaimed)
     state.sender, state.since = sender, time.monotonic()
@@ -155,7 +164,7 @@ def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], s
 def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> None:
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
     size = content.size
-    start = encode_file_start(state.shown, size, content.mode, content.mtime_ns)
+    start = encode_file_start(state.shown, size, content.mode, content.mtime_ns, content.bundle)
     if size is not None:
         sender.announce(len(start) + size + DIGEST_BYTES)
     sender.write(start)
@@ -170,7 +179,7 @@ def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> N
     except RefusedError as error:
         _cancel(agent, sender)
         if error.code == "storage":
-            raise OSError(str(error)) from None
+            raise OSError(content.fault() or str(error)) from None
         raise
     except BaseException:
         # Members drop what they have rather than wait for the rest.
@@ -271,6 +280,13 @@ class _Display:
             counted(progress.retransmissions, "retransmission"),
         ]
         self._line.show(facts_of(self._name, stable, self._size, rate, *more))
+
+    def note_left_out(self, paths: list[str]) -> None:
+        """What is neither file, directory nor link is not sent."""
+        if paths:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            text = f"{shown(paths[0])}{more}: no file, directory or link; not sent"
+            self._line.note("left-out", text, paths=paths)
 
     def note_unclaimed(self, host: int) -> None:
         """Nobody receives there."""

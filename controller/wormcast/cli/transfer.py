@@ -65,12 +65,33 @@ def _seconds(
     return value
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
-    "--group", "-g", required=True, help="Group, by number or name.", shell_complete=complete_own_groups
+xattrs_option = click.option(
+    "--xattrs",
+    is_flag=True,
+    help="Files and directories keep their extended attributes of the class user. Both ends have to ask for it.",
 )
-@click.option("--name", help="Name that the receivers see. [default: that of FILE]")
+owner_option = click.option(
+    "--owner",
+    is_flag=True,
+    help="Files and directories keep the numbers of their owner and group; as root. Both ends have to ask for it.",
+)
+
+
+@click.command()
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True)
+)
+@click.option("--group", "-g", help="Group, by number or name.", shell_complete=complete_own_groups)
+@click.option("--name", help="Name that the receivers see, of one FILE. [default: its own]")
+@click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="Leave out what has this name or path, as 'data/*.tmp'; can be repeated.",
+)
+@xattrs_option
+@owner_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
 @click.option(
     "--timeout",
     type=float,
@@ -85,15 +106,24 @@ def _seconds(
 @socket_option
 @json_option
 def send(
-    file: Path,
-    group: str,
+    files: tuple[Path, ...],
+    group: str | None,
     name: str | None,
+    exclude: tuple[str, ...],
+    xattrs: bool,
+    owner: bool,
+    dry_run: bool,
     timeout: float | None,
     only_present: bool,
     socket: Path | None,
     as_json: bool,
 ) -> None:
-    """Send FILE (- for standard input) to every member of a group.
+    """Send FILEs and directories (- for standard input) to every member of a group.
+
+    Directories go with all that is in them: files with their holes, hard and symbolic links,
+    permissions and times. Sockets, pipes and devices do not. What changes while it is sent
+    is not sent, and nobody gets a part. All of it is one message: a member has everything or
+    nothing.
 
     Members of the group that are away do not get the file, and are named as those that
     failed are. With --only-present they do not count, unless nobody else is there.
@@ -115,10 +145,31 @@ def send(
     4   --timeout passed
     69  no agent
     """
-    from wormcast.cli.sending import send_file
+    from wormcast.cli.bundle import BundleOptions, refusals
+    from wormcast.cli.content import is_bundle
+
+    paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner)
+    if len(paths) > 1 and Path("-") in paths:
+        text = "standard input (-) goes alone; send it and the files one after the other"
+        raise Refusal(text, code="out-of-range", value="-")
+    if name is not None and is_bundle(paths, options):
+        text = "--name has no effect on directories, several files, --xattrs and --owner; it is for one file"
+        raise Refusal(text, code="without-effect", value="--name")
+    if dry_run:
+        from wormcast.cli.dry_run import show_what_is_sent
+
+        with refusals():
+            show_what_is_sent(paths, options, as_json)
+        return
+    if group is None:
+        raise click.UsageError("Missing option '--group' / '-g'.")
+    from wormcast.cli.sending import send_files
 
     try:
-        code = send_file(file, parse_group(group), name, timeout, socket, as_json, only_present)
+        with refusals():
+            code = send_files(
+                paths, options, parse_group(group), name, timeout, socket, as_json, only_present
+            )
     except (AgentError, OSError) as error:
         fail(error)
     sys.exit(code)
@@ -157,6 +208,8 @@ def send(
     "as far as the umask allows, and never setuid.",
 )
 @click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
+@xattrs_option
+@owner_option
 @socket_option
 @json_option
 def recv(
@@ -168,10 +221,12 @@ def recv(
     overwrite: bool,
     no_preserve: bool,
     fsync: bool,
+    xattrs: bool,
+    owner: bool,
     socket: Path | None,
     as_json: bool,
 ) -> None:
-    """Receive the files sent to a group.
+    """Receive the files and directories sent to a group.
 
     A file appears under its name when it is complete and its SHA-256 is right. For standard
     output it is kept in a temporary file ($TMPDIR) until then; with --from it is written as
@@ -189,6 +244,7 @@ def recv(
     4   --timeout passed before --count files were received
     69  no agent
     """
+    from wormcast.cli.bundle import BundleOptions
     from wormcast.cli.receiving import FileSettings, receive_files
 
     if str(output) == "-":
@@ -196,11 +252,14 @@ def recv(
             ("--overwrite", overwrite),
             ("--no-preserve", no_preserve),
             ("--fsync", fsync),
+            ("--xattrs", xattrs),
+            ("--owner", owner),
         ):
             if given:
                 text = f"{option} has no effect on standard output; it is for a directory"
                 raise Refusal(text, code="without-effect", value=option)
-    settings = FileSettings(output, overwrite=overwrite, fsync=fsync, preserve=not no_preserve)
+    kept = BundleOptions(xattrs=xattrs, owner=owner)
+    settings = FileSettings(output, overwrite=overwrite, fsync=fsync, preserve=not no_preserve, bundles=kept)
     try:
         code = receive_files(parse_group(group), settings, count, origin, timeout, socket, as_json)
     except (AgentError, OSError) as error:

@@ -3,7 +3,8 @@
 "WCFILE1\\n"   8 bytes
 length         4 bytes, big endian: of the header that follows, at most 4096
 header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before),
-               "mode" (permissions) and "mtime_ns" (absent if it has none)
+               "mode" (permissions) and "mtime_ns" (absent if it has none), "bundle" (of several files: how
+               many "entries", and the "list_bytes" of the list that its content begins with)
 content
 sha256         32 bytes, of the content
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +36,15 @@ class FileFormatError(Exception):
 
 
 @dataclass(frozen=True)
+class Bundle:
+    """Several files, directories and links in place of one file."""
+
+    entries: int
+    list_bytes: int
+    """The content begins with so many bytes that say what comes."""
+
+
+@dataclass(frozen=True)
 class FileHeader:
     """What a file message says of itself. Nothing of it is to be trusted."""
 
@@ -43,10 +54,15 @@ class FileHeader:
     """Permissions for owner, group and others: nothing that gives the rights of another user."""
     mtime_ns: int | None = None
     """When the content was changed last, in nanoseconds since 1970."""
+    bundle: Bundle | None = None
 
 
 def encode_file_start(
-    name: str, size: int | None, mode: int | None = None, mtime_ns: int | None = None
+    name: str,
+    size: int | None,
+    mode: int | None = None,
+    mtime_ns: int | None = None,
+    bundle: Bundle | None = None,
 ) -> bytes:
     """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
     permissions; a time that the header cannot tell is left out."""
@@ -57,6 +73,8 @@ def encode_file_start(
         fields["mode"] = mode & PERMISSIONS
     if mtime_ns is not None and 0 <= mtime_ns <= MTIME_NS_MAX:
         fields["mtime_ns"] = mtime_ns
+    if bundle is not None:
+        fields["bundle"] = {"entries": bundle.entries, "list_bytes": bundle.list_bytes}
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
 
@@ -129,6 +147,12 @@ def safe_file_name(name: str) -> str:
     return base or "unnamed"
 
 
+def safe_top_name(name: bytes) -> str:
+    """The same of a file or directory in a bundle, whose name may be of any bytes."""
+    name = bytes(byte if byte >= 0x20 and byte != 0x7F else ord("_") for byte in name)
+    return os.fsdecode(name[:NAME_BYTES_MAX].strip().lstrip(b".") or b"unnamed")
+
+
 def other_names(name: str) -> Iterator[str]:
     """``name``, then names like it for when it is taken: a.txt, a.1.txt, a.2.txt …"""
     yield name
@@ -156,4 +180,15 @@ def parse_header(raw: bytes | str) -> FileHeader:
         raise FileFormatError(f"a mode of {mode!s:.40} is announced; possible: 0 to {PERMISSIONS}")
     if mtime_ns is not None and not 0 <= mtime_ns <= MTIME_NS_MAX:
         raise FileFormatError(f"a time of {mtime_ns!s:.40} ns is announced; possible: 0 to {MTIME_NS_MAX}")
-    return FileHeader(safe_file_name(name), size, mode, mtime_ns)
+    return FileHeader(safe_file_name(name), size, mode, mtime_ns, _bundle(fields.get("bundle"), size))
+
+
+def _bundle(value: object, size: int | None) -> Bundle | None:
+    if value is None:
+        return None
+    fields = value if isinstance(value, dict) else {}
+    entries, list_bytes = fields.get("entries"), fields.get("list_bytes")
+    # Whether there are so many is known when they are there.
+    if type(entries) is not int or type(list_bytes) is not int or size is None or not 0 <= list_bytes <= size:
+        raise FileFormatError("what the header says of several files is damaged")
+    return Bundle(entries, list_bytes)

@@ -1,5 +1,8 @@
 //! Python binding of wormcast-bundle. What takes long releases the interpreter lock.
 
+use ::wormcast_bundle::list::Kind;
+use ::wormcast_bundle::pack::{self, PackError};
+use ::wormcast_bundle::unpack::{self, UnpackError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::ffi::{CString, OsStr, OsString};
@@ -7,9 +10,6 @@ use std::fs::File;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use wormcast_bundle::list::Kind;
-use wormcast_bundle::pack::{self, PackError};
-use wormcast_bundle::unpack::{self, UnpackError};
 
 pyo3::create_exception!(
     wormcast_bundle,
@@ -61,7 +61,7 @@ struct Packed(pack::Packed);
 impl Packed {
     /// Bytes of the list and of what comes behind it.
     #[getter]
-    fn bytes(&self) -> u64 {
+    fn size(&self) -> u64 {
         self.0.bytes()
     }
 
@@ -107,8 +107,8 @@ impl Packed {
 }
 
 /// Looks at files and directories. `exclude`: patterns of the shell.
-#[pyfunction]
-fn pack(
+#[pyfunction(name = "pack")]
+fn pack_paths(
     py: Python<'_>,
     paths: Vec<Vec<u8>>,
     exclude: Vec<Vec<u8>>,
@@ -193,15 +193,15 @@ impl Unpacked {
 }
 
 /// Reads a bundle from a descriptor to its end.
-#[pyfunction]
-#[pyo3(signature = (descriptor, directory, list_bytes, bytes, *, umask, preserve, owners, attributes, sync))]
+#[pyfunction(name = "unpack")]
+#[pyo3(signature = (descriptor, directory, list_bytes, size, *, umask, preserve, owners, attributes, sync))]
 #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
-fn unpack(
+fn unpack_stream(
     py: Python<'_>,
     descriptor: RawFd,
     directory: Vec<u8>,
     list_bytes: u64,
-    bytes: u64,
+    size: u64,
     umask: u32,
     preserve: bool,
     owners: bool,
@@ -217,7 +217,7 @@ fn unpack(
         sync,
     };
     let directory = Path::new(OsStr::from_bytes(&directory));
-    let unpacked = py.detach(|| unpack::unpack(&mut read, list_bytes, bytes, directory, options));
+    let unpacked = py.detach(|| unpack::unpack(&mut read, list_bytes, size, directory, options));
     let unpacked = unpacked.map_err(|error| unpack_error(&error))?;
     Ok(Unpacked(std::sync::Mutex::new(Some(unpacked))))
 }
@@ -229,6 +229,6 @@ fn wormcast_bundle(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PARTIAL_PREFIX", unpack::PARTIAL_PREFIX)?;
     module.add_class::<Packed>()?;
     module.add_class::<Unpacked>()?;
-    module.add_function(wrap_pyfunction!(pack, module)?)?;
-    module.add_function(wrap_pyfunction!(self::unpack, module)?)
+    module.add_function(wrap_pyfunction!(pack_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(unpack_stream, module)?)
 }

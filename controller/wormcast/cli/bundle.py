@@ -1,0 +1,216 @@
+"""Several files and directories as one message: from where they are, and to where they go."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import wormcast_bundle
+
+from wormcast.cli.placing import umask
+from wormcast.cli.refusal import Refusal
+from wormcast.client.files import Bundle, FileFormatError, other_names, safe_top_name
+
+if TYPE_CHECKING:
+    from wormcast.client import IncomingMessage
+
+_STEP_S = 10.0
+"""The agent learns so often that a bundle that has come is still being written."""
+
+
+@dataclass(frozen=True)
+class BundleOptions:
+    """What goes along of files and directories, at both ends."""
+
+    exclude: tuple[str, ...] = ()
+    """Patterns of the shell: of a name, or of a path from its top."""
+    xattrs: bool = False
+    owner: bool = False
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """What cannot be sent is a refusal."""
+    try:
+        yield
+    except wormcast_bundle.BundleError as error:
+        code, text = error.args
+        raise Refusal(text, code="cannot-read" if code == "storage" else code) from None
+
+
+class _Work:
+    """A thread at one end of a socket; the agent has the other."""
+
+    def __init__(self, work: Callable[[int], object]) -> None:
+        self._own, self.agents = socket.socketpair()
+        self.error: Exception | None = None
+        self.result: object = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.result = self._work(self._own.fileno())
+        except Exception as error:
+            self.error = error
+        # The agent learns that no more comes, or is taken.
+        with contextlib.suppress(OSError):
+            self._own.shutdown(socket.SHUT_RDWR)
+
+    def wait(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Until it is done."""
+        while True:
+            self._thread.join(_STEP_S)
+            if not self._thread.is_alive():
+                return
+            meanwhile()
+
+    def stop(self) -> None:
+        """Ends it wherever it is."""
+        for end in (self._own, self.agents):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._own.close()
+        self.agents.close()
+
+
+class BundleSource:
+    """Files and directories that are sent."""
+
+    def __init__(self, paths: list[Path], options: BundleOptions) -> None:
+        """OSError, or BundleError of what is refused."""
+        packed = wormcast_bundle.pack(
+            [os.fsencode(path) for path in paths],
+            [os.fsencode(pattern.rstrip("/")) for pattern in options.exclude],
+            options.xattrs,
+            options.owner,
+        )
+        self.packed = packed
+        self.size = packed.size
+        self.about = Bundle(len(packed), packed.list_bytes)
+        self.left_out = [os.fsdecode(path) for path in packed.left_out]
+        """Sockets, pipes and devices."""
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[tuple[int, Callable[[], str | None]]]:
+        """A descriptor for the agent to read from; and why it breaks off, if it does."""
+        work = _Work(self.packed.write)
+        try:
+            yield work.agents.fileno(), lambda: _fault(work)
+        finally:
+            work.stop()
+
+
+def _fault(work: _Work) -> str | None:
+    """Why it broke off; None if it was the agent that did."""
+    with contextlib.suppress(OSError):
+        work.agents.shutdown(socket.SHUT_RDWR)
+    work.wait()
+    error = work.error
+    if isinstance(error, wormcast_bundle.BundleError):
+        code, text = error.args
+        return None if code == "broken" else str(text)
+    return None if error is None else str(error)
+
+
+class BundleTarget:
+    """A bundle that arrives, under a hidden name until it is whole."""
+
+    def __init__(
+        self,
+        directory: Path,
+        message: IncomingMessage,
+        about: Bundle,
+        size: int,
+        options: BundleOptions,
+        *,
+        preserve: bool,
+        fsync: bool,
+    ) -> None:
+        self._directory = directory
+        self._message = message
+        self._fsync = fsync
+        mask = umask()
+        self._work = _Work(
+            lambda descriptor: wormcast_bundle.unpack(
+                descriptor,
+                os.fsencode(directory),
+                about.list_bytes,
+                size,
+                umask=mask,
+                preserve=preserve,
+                owners=options.owner,
+                attributes=options.xattrs,
+                sync=fsync,
+            )
+        )
+        try:
+            message.write_to(self._work.agents.fileno(), size)
+        except BaseException:
+            self.close()
+            raise
+        self._work.agents.close()
+
+    def fault(self) -> Exception | None:
+        """Why no more is taken, when the agent finds that it is not."""
+        self._work.wait()
+        return self._error()
+
+    def finish(self, *, overwrite: bool) -> list[Path]:
+        """All is there: gives it its names. OSError or FileFormatError: nothing is there, but for what is named."""
+        self._work.wait(self._message.extend)
+        fault = self._error()
+        if fault is not None:
+            raise fault
+        unpacked = self._work.result
+        assert isinstance(unpacked, wormcast_bundle.Unpacked)
+        placed: list[Path] = []
+        try:
+            for index, top in enumerate(unpacked.tops()):
+                placed.append(self._directory / _place(unpacked, index, top, overwrite))
+            if self._fsync:
+                unpacked.sync()
+        except OSError as error:
+            if placed:
+                names = ", ".join(map(shown, placed))
+                raise OSError(error.errno, f"{error.strerror}; {names} is there already") from error
+            raise
+        finally:
+            self.close()
+        return placed
+
+    def close(self) -> None:
+        """Nothing is left of what was not placed."""
+        self._work.stop()
+        if isinstance(self._work.result, wormcast_bundle.Unpacked):
+            self._work.result.close()
+
+    def _error(self) -> Exception | None:
+        error = self._work.error
+        if not isinstance(error, wormcast_bundle.BundleError):
+            return error
+        code, text = error.args
+        if code == "no_space":
+            return OSError(errno.ENOSPC, text)
+        return OSError(errno.EIO, text) if code == "storage" else FileFormatError(text)
+
+
+def _place(unpacked: wormcast_bundle.Unpacked, index: int, top: bytes, overwrite: bool) -> str:
+    for name in other_names(safe_top_name(top)):
+        if unpacked.place(index, os.fsencode(name), overwrite):
+            return name
+    raise OSError(errno.EEXIST, f"too many files named like {shown(os.fsdecode(top))}")
+
+
+def shown(path: Path | str) -> str:
+    """A path of any bytes, as text."""
+    return os.fsencode(path).decode(errors="replace")
