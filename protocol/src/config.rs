@@ -7,6 +7,8 @@ use wormcast_wire::{HostId, MTU_MAX, MTU_MIN, Seq};
 /// that a receiver accepts beyond the first one it misses. The 16-bit stable
 /// offset of DATA packets needs it to stay below 2^16.
 pub const WINDOW_PACKETS_MAX: u32 = 32_768;
+/// Packets that any window has room for.
+pub const WINDOW_PACKETS_LEAST: u64 = 16;
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]
@@ -71,7 +73,7 @@ impl EngineConfig {
         between(
             "origin_window_packets",
             limits.origin_window_packets.into(),
-            16,
+            WINDOW_PACKETS_LEAST,
             WINDOW_PACKETS_MAX.into(),
         )?;
         let pool_least = 16 * self.mtu as u64;
@@ -143,6 +145,10 @@ pub struct Limits {
     pub children: usize,
     /// Packets an origin holds beyond what is stable. Full: `write` accepts nothing.
     pub origin_window_packets: u32,
+    /// Bytes that an origin holds beyond what is stable; as many packets as [`WINDOW_PACKETS_LEAST`] whatever their length.
+    /// Full: `write` accepts nothing. Half of a member's pool, so that a member behind a slow link has room for all that is
+    /// under way, however large the frames are.
+    pub origin_window_bytes: usize,
     /// Received packets of class one, bytes of memory. Full: NACK to the parent.
     pub pool_class1_bytes: usize,
     /// Received packets of class two, bytes of memory. Full: NACK to the parent.
@@ -167,6 +173,7 @@ impl Default for Limits {
             sessions_kept: 256,
             children: 1_024,
             origin_window_packets: 8_192,
+            origin_window_bytes: 12 << 20,
             pool_class1_bytes: 24 << 20,
             pool_class2_bytes: 24 << 20,
             unclassed: false,

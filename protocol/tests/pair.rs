@@ -210,8 +210,13 @@ fn exchange(origin: &mut Engine, member: &mut Engine, now: &mut Instant, steps: 
 
 /// An origin with a window of 16 packets.
 fn small_window_origin() -> Engine {
-    let mut config = EngineConfig::new(ORIGIN, [2; 6], 600, 5, 100);
-    config.limits.origin_window_packets = 16;
+    window_origin(600, 16, usize::MAX)
+}
+
+fn window_origin(mtu: usize, packets: u32, bytes: usize) -> Engine {
+    let mut config = EngineConfig::new(ORIGIN, [2; 6], mtu, 5, 100);
+    config.limits.origin_window_packets = packets;
+    config.limits.origin_window_bytes = bytes;
     let mut origin = Engine::new(config).expect("valid");
     origin
         .set_routes(BTreeMap::from([(MEMBER, vec![4])]), Instant::ZERO)
@@ -220,6 +225,23 @@ fn small_window_origin() -> Engine {
         .set_group(plan(ORIGIN), Instant::ZERO)
         .expect("a plan");
     origin
+}
+
+#[test]
+fn a_window_is_as_many_bytes_whatever_the_length_of_frames() {
+    for mtu in [600, 1_500, 9_000] {
+        let mut origin = window_origin(mtu, 8_192, 300_000);
+        let bytes = message(0, 2_000_000);
+        let now = Instant::from_micros(1_000);
+        let accepted = origin.write(GROUP, &bytes, true, now).expect("a member");
+        let room = 300_000..300_000 + 2 * mtu;
+        assert!(room.contains(&accepted), "{mtu}: {accepted}");
+    }
+    // As many packets as any window has room for.
+    let mut origin = window_origin(9_000, 8_192, 20_000);
+    let bytes = message(0, 2_000_000);
+    let accepted = origin.write(GROUP, &bytes, true, Instant::from_micros(1_000));
+    assert!((130_000..160_000).contains(&accepted.expect("a member")));
 }
 
 #[test]

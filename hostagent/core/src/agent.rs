@@ -54,6 +54,9 @@ impl Settings {
         let mut config = EngineConfig::new(host, mac, self.mtu_bytes as usize, seed, incarnation);
         config.limits.groups = GROUPS_MAX;
         config.limits.pool_class1_bytes = self.buffer_bytes / 2;
+        // Those of other hosts are as large as this one's, for all that is known.
+        config.limits.origin_window_bytes =
+            (config.limits.pool_class1_bytes / 2).min(config.limits.origin_window_bytes);
         config.limits.pool_class2_bytes = self.buffer_bytes / 2;
         config.limits.unclassed = self.unclassed;
         config

@@ -356,7 +356,7 @@ impl Engine {
             data.class
         };
         let data = &Data { class, ..*data };
-        if !self.shared.pools.admits(class, false) {
+        if !self.shared.pools.admits(class, data.payload.len(), false) {
             self.make_room(key, class);
         }
         let session = self.sessions.get_mut(&key).ok_or(Reject::UnknownStream)?;

@@ -154,7 +154,7 @@ impl Session {
         now: Instant,
     ) -> Result<(), Reject> {
         if shared.config.limits.unclassed {
-            return self.admit_unclassed(shared);
+            return self.admit_unclassed(data.payload.len(), shared);
         }
         let in_order = position == self.cumulative;
         // Those beyond a gap do not count: what closes it must find room.
@@ -162,7 +162,10 @@ impl Session {
         if in_order && held_in_order(self) < SESSION_PACKETS {
             return Ok(());
         }
-        while !shared.pools.admits(data.class, in_order) {
+        while !shared
+            .pools
+            .admits(data.class, data.payload.len(), in_order)
+        {
             if self.evict(data.class, shared) {
                 if in_order && held_in_order(self) < SESSION_PACKETS {
                     return Ok(());
@@ -184,8 +187,8 @@ impl Session {
     }
 
     /// Where there are no buffer classes: whatever there is room for, in the order in which it comes.
-    fn admit_unclassed(&mut self, shared: &mut Shared) -> Result<(), Reject> {
-        while !shared.pools.admits(BufferClass::One, true) {
+    fn admit_unclassed(&mut self, payload_bytes: usize, shared: &mut Shared) -> Result<(), Reject> {
+        while !shared.pools.admits(BufferClass::One, payload_bytes, true) {
             if !self.evict(BufferClass::One, shared) {
                 return Err(Reject::Overflow);
             }

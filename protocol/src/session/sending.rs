@@ -5,6 +5,7 @@ use super::Session;
 use super::messages::{Message, Sending};
 use super::shared::Shared;
 use crate::child::Child;
+use crate::config::WINDOW_PACKETS_LEAST;
 use crate::event::Event;
 use crate::event::UseError;
 use crate::time::Instant;
@@ -28,7 +29,10 @@ pub(super) fn dead_for(
 
 impl Session {
     pub(super) fn has_window(&self, shared: &Shared) -> bool {
-        self.cumulative - self.stable < u64::from(shared.config.limits.origin_window_packets)
+        let limits = &shared.config.limits;
+        let packets = self.cumulative - self.stable;
+        packets < u64::from(limits.origin_window_packets)
+            && (packets < WINDOW_PACKETS_LEAST || self.store.bytes() < limits.origin_window_bytes)
     }
 
     /// Takes bytes of the message; see [`crate::Engine::write`].

@@ -63,7 +63,7 @@ impl Shared {
                 [limits.pool_class1_bytes, limits.pool_class2_bytes]
             },
             config.mtu,
-            limits.origin_window_packets as usize,
+            limits.origin_window_bytes,
         );
         Shared {
             pools,

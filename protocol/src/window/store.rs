@@ -27,6 +27,8 @@ pub(crate) struct Store {
     slots: VecDeque<Option<Packet>>,
     /// The positions of `slots` where there is a packet.
     runs: Runs,
+    /// Of all payloads.
+    bytes: usize,
 }
 
 impl Store {
@@ -35,7 +37,13 @@ impl Store {
             base,
             slots: VecDeque::new(),
             runs: Runs::default(),
+            bytes: 0,
         }
+    }
+
+    /// Bytes of all payloads that are held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn base(&self) -> u64 {
@@ -70,6 +78,7 @@ impl Store {
             self.slots.resize_with(index + 1, || None);
         }
         debug_assert!(self.slots[index].is_none());
+        self.bytes += packet.payload.len();
         self.slots[index] = Some(packet);
         self.runs.add(position, position + 1);
     }
@@ -80,6 +89,7 @@ impl Store {
             match self.slots.pop_front() {
                 Some(slot) => {
                     if let Some(packet) = slot {
+                        self.bytes -= packet.payload.len();
                         release(packet);
                     }
                     self.base += 1;
@@ -94,6 +104,7 @@ impl Store {
     pub fn truncate(&mut self, end: u64, mut release: impl FnMut(Packet)) {
         while self.end() > end {
             if let Some(Some(packet)) = self.slots.pop_back() {
+                self.bytes -= packet.payload.len();
                 release(packet);
             }
             if self.slots.is_empty() {
@@ -120,10 +131,15 @@ pub(crate) struct Pools {
     used: [usize; 2],
     peak: [usize; 2],
     limit: [usize; 2],
-    free: Vec<Vec<u8>>,
-    free_most: usize,
-    capacity: usize,
+    /// Short and long ones.
+    free: [Vec<Vec<u8>>; 2],
+    free_bytes: usize,
+    free_bytes_most: usize,
+    capacities: [usize; 2],
 }
+
+/// Buffers of packets up to this are short, so that few bytes do not take the room of many where frames are large.
+const SHORT_BYTES: usize = 2_048;
 
 /// Memory a held packet is counted with beyond its payload's buffer.
 const PACKET_OVERHEAD: usize = 64;
@@ -132,17 +148,22 @@ const PACKET_OVERHEAD: usize = 64;
 const IN_ORDER_SHARE: usize = 4;
 
 impl Pools {
-    /// Pools of these sizes for packets of at most `capacity` bytes; so many buffers at
+    /// Pools of these sizes for packets of at most `capacity` bytes; buffers of so many bytes at
     /// most are kept for use again.
-    pub fn new(limit: [usize; 2], capacity: usize, free_most: usize) -> Pools {
+    pub fn new(limit: [usize; 2], capacity: usize, free_bytes_most: usize) -> Pools {
         Pools {
             used: [0; 2],
             peak: [0; 2],
             limit,
-            free: Vec::new(),
-            free_most,
-            capacity,
+            free: [Vec::new(), Vec::new()],
+            free_bytes: 0,
+            free_bytes_most,
+            capacities: [capacity.min(SHORT_BYTES), capacity],
         }
+    }
+
+    fn kind(&self, payload_bytes: usize) -> usize {
+        usize::from(payload_bytes > self.capacities[0])
     }
 
     pub fn used(&self, class: BufferClass) -> usize {
@@ -153,32 +174,37 @@ impl Pools {
         self.peak[class.index()]
     }
 
-    /// What one packet counts.
-    pub fn packet_bytes(&self) -> usize {
-        self.capacity + PACKET_OVERHEAD
+    /// What a packet counts.
+    pub fn packet_bytes(&self, payload_bytes: usize) -> usize {
+        self.capacities[self.kind(payload_bytes)] + PACKET_OVERHEAD
     }
 
     /// Whether another packet of the class may be taken.
-    pub fn admits(&self, class: BufferClass, in_order: bool) -> bool {
+    pub fn admits(&self, class: BufferClass, payload_bytes: usize, in_order: bool) -> bool {
         let limit = self.limit[class.index()];
         let limit = if in_order {
             limit
         } else {
             limit - limit / IN_ORDER_SHARE
         };
-        self.used[class.index()] + self.packet_bytes() <= limit
+        self.used[class.index()] + self.packet_bytes(payload_bytes) <= limit
     }
 
     /// A buffer with a copy of `payload`, counted against `pool`.
     pub fn take(&mut self, payload: &[u8], pool: Option<BufferClass>) -> Vec<u8> {
-        let mut buffer = self
-            .free
-            .pop()
-            .unwrap_or_else(|| Vec::with_capacity(self.capacity));
+        let kind = self.kind(payload.len());
+        let capacity = self.capacities[kind];
+        let mut buffer = match self.free[kind].pop() {
+            Some(buffer) => {
+                self.free_bytes -= capacity;
+                buffer
+            }
+            None => Vec::with_capacity(capacity),
+        };
         buffer.extend_from_slice(payload);
         if let Some(class) = pool {
             let index = class.index();
-            self.used[index] += self.packet_bytes();
+            self.used[index] += self.packet_bytes(payload.len());
             self.peak[index] = self.peak[index].max(self.used[index]);
         }
         buffer
@@ -186,13 +212,15 @@ impl Pools {
 
     /// Takes a packet's memory back.
     pub fn release(&mut self, packet: Packet) {
-        if let Some(class) = packet.pool {
-            self.used[class.index()] -= self.packet_bytes();
-        }
         let mut buffer = packet.payload;
-        if self.free.len() < self.free_most {
+        if let Some(class) = packet.pool {
+            self.used[class.index()] -= self.packet_bytes(buffer.len());
+        }
+        let kind = self.kind(buffer.len());
+        if self.free_bytes + self.capacities[kind] <= self.free_bytes_most {
+            self.free_bytes += self.capacities[kind];
             buffer.clear();
-            self.free.push(buffer);
+            self.free[kind].push(buffer);
         }
     }
 }
@@ -231,7 +259,8 @@ mod tests {
         assert_eq!((store.base(), store.end(), held.count()), (15, 18, 2));
         store.truncate(17, |packet| pools.release(packet));
         assert_eq!(store.end(), 17);
-        assert_eq!(pools.used(BufferClass::One), pools.packet_bytes());
+        assert_eq!(pools.used(BufferClass::One), pools.packet_bytes(3));
+        assert_eq!(store.bytes(), 3);
         store.advance(40, |packet| pools.release(packet));
         assert_eq!(
             (store.base(), store.end(), pools.used(BufferClass::One)),
@@ -243,10 +272,37 @@ mod tests {
     fn packets_beyond_a_gap_leave_room_for_those_in_order() {
         let mut pools = Pools::new([8 * 164, 0], 100, 8);
         let mut held = Vec::new();
-        while pools.admits(BufferClass::One, false) {
+        while pools.admits(BufferClass::One, 3, false) {
             held.push(packet(&mut pools));
         }
         assert_eq!(held.len(), 6);
-        assert!(pools.admits(BufferClass::One, true) && !pools.admits(BufferClass::Two, true));
+        assert!(pools.admits(BufferClass::One, 3, true));
+        assert!(!pools.admits(BufferClass::Two, 3, true));
+    }
+
+    #[test]
+    fn short_packets_take_little_room_where_frames_are_large() {
+        let (large, short) = (60_000, vec![7; SHORT_BYTES]);
+        let mut pools = Pools::new([10 * large, 0], large, 3 * large);
+        let mut store = Store::new(0);
+        let mut position = 0;
+        while pools.admits(BufferClass::One, short.len(), true) {
+            let payload = pools.take(&short, Some(BufferClass::One));
+            let (pool, came) = (Some(BufferClass::One), Instant::ZERO);
+            store.insert(
+                position,
+                Packet {
+                    payload,
+                    first: false,
+                    last: false,
+                    cancel: false,
+                    pool,
+                    came,
+                },
+            );
+            position += 1;
+        }
+        assert!(position > 200, "{position}");
+        assert_eq!(store.bytes(), position as usize * short.len());
     }
 }
