@@ -181,9 +181,22 @@ impl Client {
     /// # Errors
     /// Refused if this host is not a member of the group.
     pub fn open_sender(&mut self, group: impl Into<GroupSelector>) -> Result<Opened, ClientError> {
+        self.open_paced_sender(group, None)
+    }
+
+    /// Opens a sender whose messages have at most so many bits a second.
+    ///
+    /// # Errors
+    /// Refused if this host is not a member of the group, or the rate is out of range.
+    pub fn open_paced_sender(
+        &mut self,
+        group: impl Into<GroupSelector>,
+        rate_bits: Option<u64>,
+    ) -> Result<Opened, ClientError> {
         let request = Request::OpenSender {
             group: group.into(),
             progress_ms: 0,
+            rate_bits,
         };
         let opened: Opened = serde_json::from_value(self.ask(&request)?)?;
         self.windows

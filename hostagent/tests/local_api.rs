@@ -52,6 +52,7 @@ fn refusals_name_value_bound_and_choices() {
         let request = Request::OpenSender {
             group: GroupSelector::Number(number),
             progress_ms: 0,
+            rate_bits: None,
         };
         let error = refusal(client.ask(&request));
         assert_eq!(
@@ -67,6 +68,7 @@ fn refusals_name_value_bound_and_choices() {
     let request = Request::OpenSender {
         group: GroupSelector::Number(1),
         progress_ms: 3,
+        rate_bits: None,
     };
     assert_eq!(
         refusal(client.ask(&request)).message,

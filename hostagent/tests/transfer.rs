@@ -3,9 +3,9 @@
 use crate::support;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{Fabric, group, pattern};
-use wormcast_agent::client::{Client, Incoming};
+use wormcast_agent::client::{Client, ClientError, Incoming};
 use wormcast_agent_core::api::{AbortReason, Notice};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
@@ -33,6 +33,36 @@ fn receive(client: &mut Client, answer: impl FnOnce(&mut Client, u32)) -> Vec<u8
 
 fn confirm(client: &mut Client, handle: u32) {
     client.confirm(handle).unwrap();
+}
+
+#[test]
+fn a_message_goes_no_faster_than_its_sender_says() {
+    let Some(fabric) = Fabric::start(2, &[group(1, "repeat", &[0, 1])], &[]) else {
+        return;
+    };
+    let mut receiver = fabric.client(1);
+    receiver.open_receiver(1, None).unwrap();
+    let receiving =
+        std::thread::spawn(move || [(); 2].map(|()| receive(&mut receiver, confirm).len()));
+    let mut client = fabric.client(0);
+    let sender = client.open_paced_sender(1, Some(8_000_000)).unwrap().handle;
+    let started = Instant::now();
+    for _ in 0..2 {
+        client.write(sender, &pattern(1_000_000, 3)).unwrap();
+        client.end_message(sender).unwrap();
+    }
+    // What is saved up of a million bytes a second goes at once.
+    assert!(started.elapsed() >= Duration::from_millis(1_950));
+    assert_eq!(receiving.join().unwrap(), [1_000_000; 2]);
+    for wrong in [7_999, 1_000_000_000_001] {
+        match client.open_paced_sender(1, Some(wrong)) {
+            Err(ClientError::Refused(error)) => {
+                let bounds = "it must be 8000 to 1000000000000";
+                assert!(error.message.contains(bounds), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

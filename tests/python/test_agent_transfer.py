@@ -143,6 +143,16 @@ def test_a_full_disk_fails_that_member_alone(lab: Lab, tmp_path: Path) -> None:
         subprocess.run(["umount", str(small)], check=True)
 
 
+def test_a_file_goes_no_faster_than_asked(lab: Lab, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "paced", 500_000)
+    receivers = [start_recv(lab, host, 1, where) for host, where in enumerate(outputs(tmp_path), start=1)]
+    code, out, _ = run(lab.start(0, "send", str(file), "-g", "1", "--rate", "2M", "--json"))
+    assert code == 0
+    # What is saved up of the rate goes at once.
+    assert json.loads(out)["seconds"] > 1.9
+    assert [run(receiver)[0] for receiver in receivers] == [0, 0]
+
+
 def test_a_member_without_receiver_is_named(lab: Lab, tmp_path: Path) -> None:
     file = file_of(tmp_path / "x", 1000)
     one, _ = outputs(tmp_path)
@@ -314,6 +324,9 @@ def test_wrong_use_says_what_is_right(lab: Lab, tmp_path: Path) -> None:
     assert (code, "broadcast" in error) == (2, True)
     code, _, error = run(lab.start(0, "recv", "-g", "1", "-o", str(file)))
     assert (code, "is a file, not a directory" in error) == (2, True)
+    for rate in ("7999", "2000G", "x", "-1M", "20Mb", ""):
+        code, _, error = run(lab.start(0, "send", str(file), "-g", "1", "--rate", rate))
+        assert (code, "from 8000 to 1000G; write it as 20M" in error) == (2, True)
     code, _, error = run(lab.start(0, "send", str(tmp_path / "none"), "-g", "1"))
     assert (code, "No such file" in error) == (2, True)
     code, _, error = run(lab.start(None, "status"))

@@ -67,6 +67,7 @@ def send_files(
     group: int | str,
     name: str | None,
     timeout_s: float | None,
+    rate_bits: int | None,
     socket: Path | None,
     as_json: bool,
     only_present: bool = False,
@@ -82,7 +83,7 @@ def send_files(
         try:
             # However long the agent takes: a machine that stands still has not failed.
             agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
-            outcome = _send(agent, group, content, state, display)
+            outcome = _send(agent, group, rate_bits, content, state, display)
         except AgentTimeoutError as error:
             assert timeout_s is not None
             known = _give_up(agent, state)
@@ -128,8 +129,17 @@ def _name(files: list[Path]) -> str:
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
-def _send(agent: Agent, group: int | str, content: Content, state: _Sending, display: _Display) -> Outcome:
-    sender = agent.open_sender(group, on_progress=display.update, on_unclaimed=display.note_unclaimed)
+def _send(
+    agent: Agent,
+    group: int | str,
+    rate_bits: int | None,
+    content: Content,
+    state: _Sending,
+    display: _Display,
+) -> Outcome:
+    sender = agent.open_sender(
+        group, on_progress=display.update, on_unclaimed=display.note_unclaimed, rate_bits=rate_bits
+    )
     state.sender, state.since = sender, time.monotonic()
     display.describe(sender)
     _write(agent, sender, content, state)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -34,6 +35,9 @@ SECONDS_MAX = 86_400 * 365
 """Of a time limit."""
 ASK_TIMEOUT_S = 1.0
 """`status` is about the agent: what a controller has to say goes without saying after so long."""
+RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+RATE_BITS_LEAST, RATE_BITS_MOST = 8_000, 10**12
+"""hostagent/core/src/clients/limits.rs"""
 CODES: dict[type[Exception], tuple[str, Exit]] = {
     AgentUnavailableError: ("unavailable", Exit.UNAVAILABLE),
     AgentGoneError: ("agent-gone", Exit.UNAVAILABLE),
@@ -77,6 +81,23 @@ owner_option = click.option(
 )
 
 
+def _rate(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> int | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([kMG]?)(?:bit/s|bit|b/s)?", value.strip())
+    bits = round(float(match[1]) * RATE_UNITS[match[2]]) if match else 0
+    if not RATE_BITS_LEAST <= bits <= RATE_BITS_MOST:
+        raise click.BadParameter(
+            f"{value!r} is not a number of bits a second from {RATE_BITS_LEAST} to {RATE_BITS_MOST // 10**9}G; "
+            "write it as 20M, 500k or 1.5G"
+        )
+    return bits
+
+
 @click.command()
 @click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True)
@@ -99,6 +120,13 @@ owner_option = click.option(
     help="End after this many seconds, and say what is known of each member.",
 )
 @click.option(
+    "--rate",
+    "rate_bits",
+    metavar="RATE",
+    callback=_rate,
+    help="Send at most so many bits of the files a second, as 20M or 500k.",
+)
+@click.option(
     "--only-present",
     is_flag=True,
     help="Members that take no part in the group when the file is sent, such as those away, do not count.",
@@ -114,6 +142,7 @@ def send(
     owner: bool,
     dry_run: bool,
     timeout: float | None,
+    rate_bits: int | None,
     only_present: bool,
     socket: Path | None,
     as_json: bool,
@@ -168,7 +197,7 @@ def send(
     try:
         with refusals():
             code = send_files(
-                paths, options, parse_group(group), name, timeout, socket, as_json, only_present
+                paths, options, parse_group(group), name, timeout, rate_bits, socket, as_json, only_present
             )
     except (AgentError, OSError) as error:
         fail(error)

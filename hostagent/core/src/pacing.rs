@@ -1,6 +1,7 @@
-//! How fast this host may send what is its own: data, acknowledgements, repairs, whatever it says.
+//! How fast this host may send what is its own: data, acknowledgements, repairs, whatever it says; and how fast a
+//! sender's messages may go.
 //!
-//! The plan says how many bytes a second. They are saved up for [`SAVED_US`], and for [`SAVED_BYTES_MIN`] in any case, so a
+//! The plan, or the sender, says how many bytes a second. They are saved up for [`SAVED_US`], and for [`SAVED_BYTES_MIN`] in any case, so a
 //! host that wakes late still sends as much as it may. A frame goes while anything is left, a train as a whole: it owes
 //! what was not there, and the next waits until that is paid. So a switch that polices the same rate, and takes more at
 //! once than that, drops nothing of an agent. Worms in transit are not this host's: routes go through no host
@@ -45,6 +46,13 @@ impl Pacing {
     /// Whether no own frame may be sent now.
     pub fn holds(&self, now: Instant) -> bool {
         self.open_at() > now
+    }
+
+    /// How many of so many bytes are given at once, so that they do not go in a heap.
+    pub fn piece(&self, bytes: usize) -> usize {
+        let Some(rate) = self.rate else { return bytes };
+        let saved = (rate * SAVED_US / US_PER_SECOND).max(SAVED_BYTES_MIN);
+        bytes.min(usize::try_from(saved).unwrap_or(usize::MAX))
     }
 
     /// An own frame is sent, of so many bytes with its Ethernet header.

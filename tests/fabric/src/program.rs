@@ -255,6 +255,7 @@ impl Program {
                 let selector = GroupSelector::from(group);
                 let request = Request::OpenSender {
                     group: selector,
+                    rate_bits: None,
                     progress_ms: 0,
                 };
                 self.ask(agent, request, Asked::OpenSender(group), now);

@@ -80,6 +80,9 @@ pub enum Request {
         /// Interval of progress events, ms; 0: none.
         #[serde(default)]
         progress_ms: u32,
+        /// Most bits of messages a second; absent: any.
+        #[serde(default)]
+        rate_bits: Option<u64>,
     },
     /// How long the message will be whose data frames follow.
     AnnounceMessage {
@@ -379,7 +382,8 @@ mod tests {
                 id: 7,
                 request: Request::OpenSender {
                     group: GroupSelector::Name("images".to_owned()),
-                    progress_ms: 0
+                    progress_ms: 0,
+                    rate_bits: None,
                 }
             }
         );

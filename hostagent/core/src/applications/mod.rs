@@ -7,7 +7,7 @@ mod receiving;
 mod sending;
 
 use crate::api::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress};
-use crate::clients::limits::{GROUPS_BYTES_MAX, PROGRESS_MS};
+use crate::clients::limits::{GROUPS_BYTES_MAX, PROGRESS_MS, RATE_BITS};
 use crate::clients::{
     Connection, ConnectionId, Connections, Key, Outbound, Patience, Serving, limits, send,
     unknown_handle,
@@ -105,11 +105,20 @@ impl Applications {
                 let (groups, left_out) = self.describe_groups(serving, after)?;
                 Ok(Some(json!({ "groups": groups, "left_out": left_out })))
             }
-            Request::OpenSender { group, progress_ms } => {
+            Request::OpenSender {
+                group,
+                progress_ms,
+                rate_bits,
+            } => {
                 if progress_ms != 0 && !PROGRESS_MS.contains(&progress_ms) {
                     let (least, most) = (PROGRESS_MS.start(), PROGRESS_MS.end());
                     let text =
                         format!("progress_ms is {progress_ms}; it must be 0 or {least} to {most}");
+                    return Err(ApiError::new(ErrorCode::OutOfRange, text));
+                }
+                if let Some(rate) = rate_bits.filter(|rate| !RATE_BITS.contains(rate)) {
+                    let (least, most) = (RATE_BITS.start(), RATE_BITS.end());
+                    let text = format!("rate_bits is {rate}; it must be {least} to {most}");
                     return Err(ApiError::new(ErrorCode::OutOfRange, text));
                 }
                 let planned = find_group(serving, &group)?;
@@ -118,6 +127,7 @@ impl Applications {
                     connection,
                     planned.id,
                     progress_ms,
+                    rate_bits,
                     now,
                 )?;
                 let mut answer = describe_group(planned);

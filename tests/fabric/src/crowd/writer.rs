@@ -166,6 +166,7 @@ impl Writer {
                 self.connection = Some(desk.connect(Who::Writer(self.number)));
                 let request = Request::OpenSender {
                     group: GroupSelector::from(self.group),
+                    rate_bits: None,
                     progress_ms: 0,
                 };
                 self.ask(desk, request, Asked::Open);

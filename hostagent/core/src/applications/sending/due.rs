@@ -50,6 +50,10 @@ impl Sending {
         for turn in self.turns.values() {
             let active = turn.active.as_ref();
             active.and_then(Active::stall_deadline).map(&mut sooner);
+            let sender = active.and_then(|active| self.senders.get(&active.key));
+            if let Some(sender) = sender.filter(|it| it.pending_bytes > 0 && it.pacing.holds(now)) {
+                sooner(sender.pacing.open_at());
+            }
         }
         next
     }

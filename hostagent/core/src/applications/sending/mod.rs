@@ -17,6 +17,7 @@ pub(super) use left_out::LeftOuts;
 use crate::api::{ApiError, ErrorCode, MemberOutcome};
 use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
 use crate::clients::{ConnectionId, Connections, Key, gone, grant, refusal, unknown_handle};
+use crate::pacing::Pacing;
 use crate::plan::{LeftOut, PlannedGroup};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -45,6 +46,8 @@ struct Sender {
     /// Taken by the engine, but the client has not been answered yet.
     ungranted_bytes: u32,
     progress: Option<Progress>,
+    /// How fast its messages may go.
+    pacing: Pacing,
     /// Messages in flight or lately finished, by number.
     messages: BTreeMap<u64, Option<Vec<MemberOutcome>>>,
     waiting: Vec<StableWait>,
@@ -77,6 +80,7 @@ impl Sending {
         connection: ConnectionId,
         group: GroupId,
         progress_ms: u32,
+        rate_bits: Option<u64>,
         now: Instant,
     ) -> Result<u32, ApiError> {
         let Some(owner) = connections.open.get_mut(&connection) else {
@@ -88,12 +92,15 @@ impl Sending {
             interval_us,
             due: now.plus_us(interval_us),
         });
+        let mut pacing = Pacing::default();
+        pacing.set_rate(rate_bits.map(|bits| bits / 8));
         let sender = Sender {
             group,
             pending: VecDeque::new(),
             pending_bytes: 0,
             ungranted_bytes: 0,
             progress,
+            pacing,
             messages: BTreeMap::new(),
             waiting: Vec::new(),
         };

@@ -152,10 +152,15 @@ impl Sending {
             active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
             active.began_without = left_out.cloned();
         }
-        let accepted = engine.write(group, bytes, false, now)?;
+        if sender.pacing.holds(now) {
+            return Ok(Step::Done);
+        }
+        let piece = sender.pacing.piece(bytes.len());
+        let accepted = engine.write(group, &bytes[..piece], false, now)?;
         if accepted == 0 {
             return Ok(Step::Done);
         }
+        sender.pacing.note_sent(accepted, now);
         if active.message.is_none() {
             active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
             active.began_without = left_out.cloned();
@@ -171,7 +176,12 @@ impl Sending {
             let bytes = std::mem::take(&mut sender.ungranted_bytes);
             grant(connections, key, bytes);
         }
-        Ok(if all { Step::Again } else { Step::Done })
+        // If it took less than it was given, it says when it takes more.
+        Ok(if accepted == piece {
+            Step::Again
+        } else {
+            Step::Done
+        })
     }
 
     /// Ends the active sender's message; the turn goes on to the next.
