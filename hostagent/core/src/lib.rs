@@ -6,6 +6,7 @@
 //! - [`order`]: one order of the messages of all origins, in groups that want it
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
+//! - [`file_start`]: the beginning of a message that is a file
 //! - [`figures`]: counters and failures, for the controller and for status
 //! - [`pacing`]: how fast this host may send what is its own
 //! - [`transit`]: worms of others, which this host re-injects
@@ -19,6 +20,7 @@ pub mod applications;
 pub mod clients;
 pub mod clock;
 pub mod figures;
+pub mod file_start;
 mod gather;
 mod mtu;
 pub mod order;

@@ -24,6 +24,12 @@ impl Engine {
             .map(|((group, origin), session)| (*group, *origin, &session.statistics))
     }
 
+    /// Counters of one stream; none if this host knows no such stream.
+    pub fn stream_statistics(&self, group: GroupId, origin: HostId) -> Option<&SessionStatistics> {
+        let session = self.sessions.get(&(group, origin));
+        session.map(|session| &session.statistics)
+    }
+
     /// Children that have not confirmed all that this host has of a stream, in the order of the plan; none if this
     /// host knows no such stream. It looks at each packet that waits for a confirmation.
     pub fn behind(&self, group: GroupId, origin: HostId) -> impl Iterator<Item = Behind> + '_ {

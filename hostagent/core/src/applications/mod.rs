@@ -18,6 +18,7 @@ use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
 use receiving::Receiving;
 use sending::{LeftOuts, Sending};
+pub use sending::{TransferEnd, TransferReport, Transfers, TransfersUnderWay};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
@@ -293,6 +294,7 @@ impl Applications {
                     confirmed,
                     failed,
                     &left_out,
+                    serving.engine.as_deref(),
                 );
             }
             Event::MemberAborted {
@@ -361,7 +363,8 @@ impl Applications {
         let (now, groups) = (serving.now, serving.groups);
         let engine = serving.engine.as_deref_mut()?;
         let sequencing = self.receiving.sequence(engine, &mut self.sending, now);
-        self.sending.pump(engine, &mut self.connections, now);
+        self.sending
+            .pump(engine, &mut self.connections, groups, now);
         let reading = self
             .receiving
             .pump(engine, &mut self.connections, groups, now);
@@ -399,9 +402,17 @@ impl Applications {
             .remove_group(&mut self.connections, group, reason);
     }
 
+    /// What the controller is told of files that this host sends.
+    pub fn transfers(&mut self) -> &mut Transfers {
+        &mut self.sending.transfers
+    }
+
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 5] {
+    pub fn counters(&self) -> [(&'static str, u64); 7] {
+        let transfers = &self.sending.transfers;
         [
+            ("transfers.begun", transfers.begun()),
+            ("transfers.left_out", transfers.left_out()),
             (
                 "applications.connections",
                 self.connections.open.len() as u64,
@@ -511,19 +522,19 @@ pub fn stream_progress(engine: &Engine, host: Option<HostId>, group: GroupId) ->
     let Some(progress) = engine.progress(group) else {
         return StreamProgress::default();
     };
-    let own = engine
-        .statistics()
-        .find(|(of, origin, _)| *of == group && Some(*origin) == host);
-    // Members report theirs up the structure.
-    let retransmissions = own.map_or(0, |(_, _, statistics)| {
-        statistics.retransmissions + statistics.retransmissions_below
-    });
+    let own = host.and_then(|host| retransmissions(engine, group, host));
     StreamProgress {
         accepted_bytes: progress.accepted_bytes,
         sent_bytes: progress.sent_bytes,
         stable_bytes: progress.stable_bytes,
-        retransmissions,
+        retransmissions: own.unwrap_or(0),
     }
+}
+
+/// Packets of a stream that were sent again, here and, as far as members reported theirs up the structure, below.
+pub(crate) fn retransmissions(engine: &Engine, group: GroupId, origin: HostId) -> Option<u64> {
+    let statistics = engine.stream_statistics(group, origin)?;
+    Some(statistics.retransmissions + statistics.retransmissions_below)
 }
 
 fn engine_of<'a>(serving: &'a mut Serving<'_>) -> Result<&'a mut Engine, ApiError> {

@@ -28,11 +28,12 @@ impl Sending {
             turn.began_without
                 .retain(|message, _| turn.owners.contains_key(message));
             if turn.active.as_ref().is_some_and(|active| active.key == key) {
-                if turn
-                    .active
-                    .as_ref()
-                    .is_some_and(|active| active.message.is_some())
-                {
+                let active = turn.active.as_ref();
+                if let Some(message) = active.and_then(|active| active.message) {
+                    let why = reason
+                        .as_deref()
+                        .unwrap_or("its program ended before its end");
+                    self.transfers.cancel(sender.group, message, engine, why);
                     // Refused only if the group is gone, and with it the message.
                     let _ = engine.cancel(sender.group, now);
                 }
@@ -82,6 +83,7 @@ impl Sending {
         reason: &str,
     ) {
         self.turns.remove(&group);
+        self.transfers.lose(group, reason);
         let keys: Vec<Key> = self
             .senders
             .iter()

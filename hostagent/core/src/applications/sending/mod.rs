@@ -9,10 +9,12 @@ mod due;
 mod left_out;
 mod order;
 mod outcomes;
+mod transfers;
 mod turn;
 mod turns;
 
 pub(super) use left_out::LeftOuts;
+pub use transfers::{TransferEnd, TransferReport, Transfers, TransfersUnderWay};
 
 use crate::api::{ApiError, ErrorCode, MemberOutcome};
 use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
@@ -36,6 +38,8 @@ pub(crate) struct Sending {
     orders_put: u64,
     /// Members that take no part, of groups that have some.
     left_out: BTreeMap<GroupId, Arc<[LeftOut]>>,
+    /// Of these messages, those that are files.
+    pub(super) transfers: Transfers,
 }
 
 struct Sender {
@@ -217,7 +221,9 @@ impl Sending {
             && active.key == key
             && unfinished_in_engine
         {
-            if active.message.is_some() {
+            if let Some(message) = active.message {
+                self.transfers
+                    .cancel(sender.group, message, engine, "its program gave it up");
                 engine
                     .cancel(sender.group, now)
                     .map_err(|error| refusal(&error))?;
