@@ -13,11 +13,12 @@ mod planned;
 pub use lag::LagReport;
 
 use crate::api::{ApiError, NumberedRequest};
-use crate::applications::{Applications, TransferReport, TransfersUnderWay};
+use crate::applications::Applications;
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::pacing::Pacing;
 use crate::plan::{AgentPlan, GROUPS_MAX};
+use crate::transfers::{TransferReport, TransfersUnderWay};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use crate::wormhole::flow_control::FlowControl;
 use crate::wormhole::trains::{Arrivals, Taken, Trains};

@@ -1,6 +1,6 @@
 //! Figures of an agent, for the controller and for status.
 
-use crate::applications::TransfersUnderWay;
+use crate::transfers::TransfersUnderWay;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wormcast_protocol::Behind;

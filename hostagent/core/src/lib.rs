@@ -6,8 +6,8 @@
 //! - [`order`]: one order of the messages of all origins, in groups that want it
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
-//! - [`file_start`]: the beginning of a message that is a file
 //! - [`figures`]: counters and failures, for the controller and for status
+//! - [`transfers`]: files that this host sends, as the controller is told of them
 //! - [`pacing`]: how fast this host may send what is its own
 //! - [`transit`]: worms of others, which this host re-injects
 //! - [`wormhole`]: own worms of several frames, those that arrive, and whether the first switch takes any
@@ -20,12 +20,12 @@ pub mod applications;
 pub mod clients;
 pub mod clock;
 pub mod figures;
-pub mod file_start;
 mod gather;
 mod mtu;
 pub mod order;
 pub mod pacing;
 pub mod plan;
 mod trace;
+pub mod transfers;
 pub mod transit;
 pub mod wormhole;

@@ -4,7 +4,7 @@ use crate::link::{Interface, SocketError};
 use std::io;
 use std::time::SystemTime;
 use wormcast_agent_core::agent::{MemberReport, Settings};
-use wormcast_agent_core::applications::TransferReport;
+use wormcast_agent_core::transfers::TransferReport;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::HostId;
 

@@ -3,7 +3,7 @@
 use super::rpc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::api::MemberOutcome;
-use wormcast_agent_core::applications::{TransferEnd, TransferReport, TransfersUnderWay};
+use wormcast_agent_core::transfers::{TransferEnd, TransferReport, TransfersUnderWay};
 
 /// A number for this life of the agent that no other one of it has.
 pub(super) fn new_life() -> u64 {

@@ -14,11 +14,11 @@ use crate::clients::{
 };
 use crate::order::MessageId;
 use crate::plan::PlannedGroup;
+use crate::transfers::Transfers;
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
 use receiving::Receiving;
 use sending::{LeftOuts, Sending};
-pub use sending::{TransferEnd, TransferReport, Transfers, TransfersUnderWay};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
@@ -522,19 +522,13 @@ pub fn stream_progress(engine: &Engine, host: Option<HostId>, group: GroupId) ->
     let Some(progress) = engine.progress(group) else {
         return StreamProgress::default();
     };
-    let own = host.and_then(|host| retransmissions(engine, group, host));
+    let own = host.and_then(|host| engine.sent_again(group, host));
     StreamProgress {
         accepted_bytes: progress.accepted_bytes,
         sent_bytes: progress.sent_bytes,
         stable_bytes: progress.stable_bytes,
         retransmissions: own.unwrap_or(0),
     }
-}
-
-/// Packets of a stream that were sent again, here and, as far as members reported theirs up the structure, below.
-pub(crate) fn retransmissions(engine: &Engine, group: GroupId, origin: HostId) -> Option<u64> {
-    let statistics = engine.stream_statistics(group, origin)?;
-    Some(statistics.retransmissions + statistics.retransmissions_below)
 }
 
 fn engine_of<'a>(serving: &'a mut Serving<'_>) -> Result<&'a mut Engine, ApiError> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use wormcast_agent_core::api::{ApiError, ErrorCode, Notice};
 use wormcast_agent_core::clients::{ConnectionId, Outbound};
-use wormcast_agent_core::file_start::{Start, look};
+use wormcast_agent_core::transfers::file_start::{Start, look};
 
 /// Messages of a connection that may be files and are not whole, or have failed. Nobody has them.
 #[derive(Clone, Debug, Default)]

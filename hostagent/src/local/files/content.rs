@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use wormcast_agent_core::file_start::DIGEST_BYTES;
+use wormcast_agent_core::transfers::file_start::DIGEST_BYTES;
 
 /// Content as it comes, of which the last bytes are its digest.
 #[derive(Default)]

@@ -9,17 +9,16 @@ mod due;
 mod left_out;
 mod order;
 mod outcomes;
-mod transfers;
 mod turn;
 mod turns;
 
 pub(super) use left_out::LeftOuts;
-pub use transfers::{TransferEnd, TransferReport, Transfers, TransfersUnderWay};
 
 use crate::api::{ApiError, ErrorCode, MemberOutcome};
 use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
 use crate::clients::{ConnectionId, Connections, Key, gone, grant, refusal, unknown_handle};
 use crate::plan::{LeftOut, PlannedGroup};
+use crate::transfers::Transfers;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -221,14 +220,14 @@ impl Sending {
             && active.key == key
             && unfinished_in_engine
         {
+            let group = sender.group;
             if let Some(message) = active.message {
-                self.transfers
-                    .cancel(sender.group, message, engine, "its program gave it up");
-                engine
-                    .cancel(sender.group, now)
-                    .map_err(|error| refusal(&error))?;
+                self.cancel_transfer(engine, group, message, "its program gave it up");
+                engine.cancel(group, now).map_err(|error| refusal(&error))?;
             }
-            turn.active = None;
+            if let Some(turn) = self.turns.get_mut(&group) {
+                turn.active = None;
+            }
         }
         if freed > 0 {
             grant(connections, key, freed);

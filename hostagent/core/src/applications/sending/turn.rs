@@ -2,8 +2,8 @@
 
 use crate::clients::Key;
 use crate::clients::limits::SENDER_STALL_US;
-use crate::file_start::Beginning;
 use crate::plan::LeftOut;
+use crate::transfers::file_start::Beginning;
 use bytes::{Buf, Bytes};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

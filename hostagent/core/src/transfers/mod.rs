@@ -3,15 +3,15 @@
 //! Ends are told once, no more than [`REPORTS_A_SECOND`] of them after the first [`REPORTS_AT_ONCE`]. What is under way is
 //! asked for again and again, so a controller that starts anew learns of it.
 
-use super::left_out::add_left_out;
+pub mod file_start;
+
 use crate::api::MemberOutcome;
-use crate::applications::retransmissions as sent_again;
-use crate::file_start::{DIGEST_BYTES, FileHeader};
 use crate::plan::{LeftOut, PlannedGroup};
+use file_start::{DIGEST_BYTES, FileHeader};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use wormcast_protocol::{Engine, MemberState};
-use wormcast_wire::{FailReason, GroupId, HostId};
+use wormcast_protocol::Engine;
+use wormcast_wire::{GroupId, HostId};
 
 /// Ends told a second at most, where more happen all the time. Others are counted (`transfers.left_out`).
 pub const REPORTS_A_SECOND: u64 = 8;
@@ -26,7 +26,7 @@ pub const NAMED_AFTER_US: u64 = 500_000;
 
 const INTERVAL_US: u64 = 1_000_000 / REPORTS_A_SECOND;
 /// What is said of members of a message that was cancelled.
-const CANCELLED: &str = "cancelled";
+pub(crate) const CANCELLED: &str = "cancelled";
 
 /// What the controller is told of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -139,7 +139,7 @@ impl Transfers {
     }
 
     /// The header of a file has been written.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         message: u64,
         planned: &Arc<PlannedGroup>,
@@ -160,7 +160,7 @@ impl Transfers {
             header,
             bytes: None,
             began_us: self.passed_us,
-            retransmissions_before: sent_again(engine, planned.id, origin).unwrap_or(0),
+            retransmissions_before: engine.sent_again(planned.id, origin).unwrap_or(0),
             began_without,
             is_named: false,
         };
@@ -168,7 +168,7 @@ impl Transfers {
     }
 
     /// A message has been written to its end; it has so many bytes.
-    pub(super) fn note_written(&mut self, group: GroupId, message: u64, bytes: u64) {
+    pub(crate) fn note_written(&mut self, group: GroupId, message: u64, bytes: u64) {
         if let Some(transfer) = self.under_way.get_mut(&(group, message)) {
             let around = transfer.header.start_bytes + DIGEST_BYTES as u64;
             transfer.bytes = Some(bytes.saturating_sub(around));
@@ -176,13 +176,13 @@ impl Transfers {
     }
 
     /// Who took no part when a file began that is under way.
-    pub(super) fn began_without(&self, group: GroupId, message: u64) -> Option<Arc<[LeftOut]>> {
+    pub(crate) fn began_without(&self, group: GroupId, message: u64) -> Option<Arc<[LeftOut]>> {
         let transfer = self.under_way.get(&(group, message))?;
         transfer.began_without.clone()
     }
 
     /// Its outcome is known.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         group: GroupId,
         message: u64,
@@ -195,18 +195,24 @@ impl Transfers {
     }
 
     /// It is about to be cancelled.
-    pub(super) fn cancel(&mut self, group: GroupId, message: u64, engine: &Engine, reason: &str) {
+    pub(crate) fn cancel(
+        &mut self,
+        group: GroupId,
+        message: u64,
+        engine: &Engine,
+        reason: &str,
+        outcomes: impl FnOnce(&[LeftOut]) -> Vec<MemberOutcome>,
+    ) {
         self.end((group, message), Some(engine), |transfer| {
-            let states = engine.member_states(group, message).unwrap_or_default();
             TransferEnd::Cancelled {
                 reason: reason.to_owned(),
-                outcomes: transfer.cancelled(states),
+                outcomes: outcomes(transfer.began_without.as_deref().unwrap_or_default()),
             }
         });
     }
 
     /// The stream of a group has ended.
-    pub(super) fn lose(&mut self, group: GroupId, reason: &str) {
+    pub(crate) fn lose(&mut self, group: GroupId, reason: &str) {
         let messages = self.under_way.range((group, 0)..=(group, u64::MAX));
         let messages: Vec<u64> = messages.map(|((_, message), _)| *message).collect();
         for message in messages {
@@ -234,7 +240,7 @@ impl Transfers {
         }
         let mut report = transfer.report(message, self.passed_us);
         report.retransmissions = engine
-            .and_then(|engine| sent_again(engine, group, transfer.origin))
+            .and_then(|engine| engine.sent_again(group, transfer.origin))
             .map(|now| now.saturating_sub(transfer.retransmissions_before));
         report.end = how(&transfer);
         self.reports.push_back(report);
@@ -290,25 +296,5 @@ impl Transfer {
             retransmissions: None,
             end: TransferEnd::UnderWay,
         }
-    }
-
-    /// Nobody has a message without its end.
-    fn cancelled(&self, states: Vec<(HostId, MemberState)>) -> Vec<MemberOutcome> {
-        let why = |state| match state {
-            MemberState::Failed(FailReason::Removed) | MemberState::Unconfirmed => None,
-            MemberState::Failed(reason) => Some(reason.to_string()),
-            MemberState::Confirmed => None,
-        };
-        let outcome = |(host, state): (HostId, MemberState)| MemberOutcome {
-            host: host.0,
-            delivered: false,
-            reason: Some(why(state).unwrap_or_else(|| CANCELLED.to_owned())),
-            left_out: false,
-        };
-        let outcomes = states.into_iter().map(|one| (one.0.0, outcome(one)));
-        let mut outcomes: BTreeMap<u16, MemberOutcome> = outcomes.collect();
-        let began_without = self.began_without.as_deref().unwrap_or_default();
-        add_left_out(&mut outcomes, began_without);
-        outcomes.into_values().collect()
     }
 }

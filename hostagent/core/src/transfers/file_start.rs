@@ -184,7 +184,7 @@ mod tests {
             let mut beginning = Beginning::default();
             let pieces = whole.chunks(cut);
             let found: Vec<FileHeader> = pieces.filter_map(|piece| beginning.feed(piece)).collect();
-            assert_eq!(found, [expected.clone()], "{cut}");
+            assert_eq!(found, std::slice::from_ref(&expected), "{cut}");
             assert_eq!(beginning.bytes, whole.len() as u64);
             assert!(beginning.held.is_empty());
         }
