@@ -53,18 +53,7 @@ def transfers(
 def _list(value: Json) -> None:
     print_table(
         counted(len(value["transfers"]), "transfer"),
-        [
-            "number",
-            "began (UTC)",
-            "file",
-            "bytes",
-            "from",
-            "group",
-            "scheme",
-            "seconds",
-            "sent again",
-            "members",
-        ],
+        ["number", "began (UTC)", "file", "bytes", "from", "group", "seconds", "members"],
         [
             [
                 one["number"],
@@ -73,14 +62,11 @@ def _list(value: Json) -> None:
                 _bytes(one),
                 one["origin"],
                 one["group_name"] or one["group"],
-                one["scheme"],
                 f"{one['seconds']:.2f}",
-                one["retransmissions"],
                 _outcome(one),
             ]
             for one in value["transfers"]
         ],
-        folded=["file", "members"],
     )
     if value["not_recorded"]:
         click.echo(f"{counted(value['not_recorded'], 'other file')} ended and not recorded")
@@ -97,7 +83,6 @@ def _show(one: Json) -> None:
         "",
         ["host", "outcome", "reason"],
         [[member["host"], member["state"].replace("_", " "), member["reason"]] for member in one["members"]],
-        folded=["reason"],
     )
 
 
@@ -156,7 +141,7 @@ def _outcome(one: Json) -> str:
 
 
 def _began(one: Json) -> str:
-    return str(one["began"]).replace("T", " ").removesuffix("Z")
+    return str(one["began"]).replace("T", " ").partition(".")[0]
 
 
 def _bytes(one: Json) -> str | None:

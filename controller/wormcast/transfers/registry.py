@@ -10,7 +10,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from wormcast_planner import GROUP_ID_MAX, HOST_ID_MAX
@@ -122,7 +122,7 @@ class Transfer:
 
     def to_json(self, connected: bool) -> Json:
         """The form of `/v1/transfers`. `connected`: whether the agent of the origin is."""
-        began = datetime.fromtimestamp(self.began_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        began = (EPOCH + timedelta(milliseconds=self.began_ms)).isoformat(timespec="milliseconds")
         return {
             "number": self.number,
             **self.outcome(),
@@ -213,6 +213,7 @@ class TransferRegistry:
         if not self._make_room():
             return
         record = _read(report, UNDER_WAY, self._take_number())
+        record.delivered = array("H")
         others = [member for member in self._members_of(record.group) if member != host]
         record.missed = [Missed("", False, array("H", others))] if others else []
         self._records[record.number] = life.under_way[report.number] = record
@@ -320,6 +321,7 @@ def _read(report: Any, state: str, number: int) -> Transfer:
     )
 
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 BEGAN_MS_MAX: Final = 253_402_300_799_999
 """The last moment of the year 9999, which is the last that a date can tell."""
 
