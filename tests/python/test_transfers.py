@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from wormcast.cli.main import main
 from wormcast.directory.messages import BadMessage
 from wormcast.network.ids import HostId
 from wormcast.reconcile.events import FREQUENT_MAX, HISTORY_MAX, EventLog
+from wormcast.transfers import registry
 from wormcast.transfers.registry import TRANSFERS_MAX, TransferRegistry
 
 Json = dict[str, Any]
@@ -158,6 +160,21 @@ def test_the_last_ones_are_kept_and_those_under_way_with_them() -> None:
     assert [number for number, _ in states[1:]] == list(range(13, TRANSFERS_MAX + 12))
     assert kept.registry.ended["stable"] == TRANSFERS_MAX + 10
     assert kept.registry.bytes == 1000 * (TRANSFERS_MAX + 10)
+
+
+def test_where_all_are_under_way_others_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "TRANSFERS_MAX", 2)
+    kept = Kept()
+    kept.count(0)
+    kept.count(3, naming(1), naming(2), naming(3))
+    assert kept.states() == [(1, "under_way"), (2, "under_way")]
+    kept.report(report(3))
+    kept.count(3, naming(1), naming(2))
+    assert kept.registry.missing() == 1
+    kept.report(report(1))
+    kept.count(3, naming(2))
+    assert kept.states() == [(1, "stable"), (2, "under_way")]
+    assert kept.registry.missing() == 1
 
 
 def test_transfers_do_not_push_other_events_out() -> None:
@@ -414,11 +431,12 @@ def test_the_command_lists_transfers_and_shows_one(tmp_path: Path) -> None:
     with_command(tmp_path, test)
 
 
-def test_the_command_follows_those_that_are_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [["--json"], []], ids=["json", "text"])
+def test_the_command_follows_those_that_are_asked_for(tmp_path: Path, form: list[str]) -> None:
     async def test(_: Callable[..., str], agent: TestAgent, kept: TransferRegistry) -> None:
         await agent.send(transfer_report=report(1))
         await until(lambda: len(list(kept)) == 1)
-        words = ["--follow", "--group", "news", "--origin", "h0", "--json"]
+        words = ["--follow", "--group", "news", "--origin", "h0", *form]
         argv = [sys.executable, "-m", "wormcast.cli.main", "transfers", *words, "--api"]
         follower = await asyncio.create_subprocess_exec(
             *argv, f"unix:{tmp_path}/rest.sock", stdout=asyncio.subprocess.PIPE
@@ -434,6 +452,10 @@ def test_the_command_follows_those_that_are_asked_for(tmp_path: Path) -> None:
                 await agent.send(transfer_report=report(10_000 + number))
                 await asyncio.sleep(0.05)
             line = await reading
+            if not form:
+                expected = r"[\d:]{8} transfer \d+: \d+\.bin \(1,000 bytes\) from host 0 to group 3 \(news\): 2 of 2 have it, after 1\.50 s\n"
+                assert re.fullmatch(expected, line.decode()), line
+                return
             told = json.loads(line)
             assert (told["kind"], told["group"], told["group_name"]) == ("transfer", 3, "news")
             assert (told["state"], told["delivered"], told["transfer"] > 1) == ("stable", 2, True)

@@ -10,7 +10,7 @@ import click
 
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.refusal import Refusal
-from wormcast.cli.rest import Client, api_options, print_json, print_table
+from wormcast.cli.rest import Client, api_options, print_json, print_table, segment
 from wormcast.counted import counted
 
 Json = dict[str, Any]
@@ -87,17 +87,11 @@ def _show(one: Json) -> None:
 
 
 def _follow(client: Client, group: str | None, origin: str | None, as_json: bool) -> None:
-    sender = None
+    sender = None if origin is None else client.get(f"/hosts/{segment(origin)}")["id"]
     for event in client.follow("/events"):
-        if event["kind"] != "transfer":
+        if event["kind"] != "transfer" or sender not in (None, event["origin"]):
             continue
-        if group is not None and group not in (str(event["group"]), event["group_name"]):
-            continue
-        if origin is not None and sender is None and not origin.isdecimal():
-            sender = next(
-                (host["id"] for host in client.get("/hosts")["hosts"] if host["name"] == origin), None
-            )
-        if origin is not None and event["origin"] != (int(origin) if origin.isdecimal() else sender):
+        if group not in (None, str(event["group"]), event["group_name"]):
             continue
         if as_json:
             click.echo(json.dumps(event))

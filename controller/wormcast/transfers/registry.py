@@ -184,8 +184,11 @@ class TransferRegistry:
         _check(host, report)
         life = self._life(host, report.life)
         known = life.under_way.pop(report.number, None)
-        life.recorded += 1
-        self._keep(_read(report, state, known.number if known else self._take_number()))
+        record = _read(report, state, known.number if known else self._take_number())
+        if known or self._make_room():
+            self._records[record.number] = record
+            life.recorded += 1
+        self._note_end(record)
 
     def transfers_counted(self, host: HostId, count: Any) -> None:
         named = count.first[:NAMED_MAX]
@@ -244,12 +247,6 @@ class TransferRegistry:
         if oldest is not None:
             del self._records[oldest]
         return oldest is not None
-
-    def _keep(self, record: Transfer) -> None:
-        """A record that has ended."""
-        if record.number in self._records or self._make_room():
-            self._records[record.number] = record
-        self._note_end(record)
 
     def _end(self, record: Transfer, state: str, reason: str) -> None:
         record.state, record.reason = state, reason
