@@ -117,8 +117,8 @@ TESTBED_USERS = {"cli/fabric.py", "cli/fabric_completion.py", "cli/fabric_parts.
 SHELL_MODULES = {"asyncio", "socket", "grpc", "finsy", "fastapi", "sqlite3", "time", "random", "threading"}
 
 # Each has one name in all layers. By what the code calls them: gathered ACKs, the guard at the edge, the MTU by path, traces,
-# wormhole mode.
-FEATURES = {"gather", "guard", "mtu", "trace", "wormhole"}
+# transfers (records of files sent), wormhole mode.
+FEATURES = {"gather", "guard", "mtu", "trace", "transfers", "wormhole"}
 
 Graph = Mapping[Path, frozenset[Path]]
 """For each file those that it uses."""

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 use support::{Fabric, group, pattern, wait_until};
 use wormcast_agent::client::{Client, ClientError, Incoming, StableMessage};
+use wormcast_agent::directory::rpc;
 use wormcast_agent_core::api::{AbortReason, ApiError, ErrorCode, Notice, Request, WrittenFile};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
@@ -133,6 +134,74 @@ fn files_of_any_length_arrive_as_they_were() {
         assert_eq!(sent(&mut client, sender, &file).delivered, 1, "{length}");
     }
     receiving.join().unwrap();
+}
+
+/// What the controller is told of files; one that ended while it was away is told when it is back.
+#[test]
+fn the_controller_is_told_what_the_sender_is_told() {
+    let Some(mut fabric) = fabric() else { return };
+    let mut client = fabric.client(0);
+    let sender = client.open_sender(GROUP).unwrap().handle;
+    let content = file_of(&pattern(100_000, 3));
+    let mut told = Vec::new();
+    for is_taken in [true, false] {
+        let receiving = is_taken.then(|| {
+            let mut receiver = fabric.client(1);
+            receiver.open_file_receiver(GROUP, None).unwrap();
+            std::thread::spawn(move || {
+                let handle = begun(&mut receiver);
+                let target = tempfile::tempfile().unwrap();
+                receiver.receive_file(handle, &target, None).unwrap();
+                notice(&mut receiver);
+                receiver.confirm(handle).unwrap();
+            })
+        });
+        if !is_taken {
+            fabric.controller.stop();
+        }
+        told.push(sent(&mut client, sender, &content));
+        if let Some(receiving) = receiving {
+            receiving.join().unwrap();
+        } else {
+            fabric.controller.resume();
+        }
+        let known = &fabric.controller.known;
+        let count = told.len();
+        wait_until("the controller is told", LIMIT.unwrap(), || {
+            known.lock().unwrap().transfers.len() == count
+        });
+    }
+    let known = fabric.controller.known.lock().unwrap();
+    for (number, ((host, report), told)) in known.transfers.iter().zip(&told).enumerate() {
+        assert_eq!((*host, report.origin, report.group), (0, 0, GROUP.into()));
+        assert_eq!(
+            (report.number, report.message),
+            (number as u64 + 1, told.message)
+        );
+        assert_eq!((&*report.name, report.bytes), ("a", Some(100_000)));
+        assert_eq!(report.delivered.len(), told.delivered);
+        assert!(report.began_ms > 1_700_000_000_000 && report.lasted_us > 0);
+        for missed in &report.missed {
+            let reasons = told.outcomes.iter().map(|one| one.reason.as_deref());
+            assert_eq!(reasons.collect::<Vec<_>>(), [Some(&*missed.reason)]);
+            assert_eq!(missed.hosts, [1]);
+        }
+        assert_eq!(report.missed.len(), told.failed);
+    }
+    let states: Vec<_> = known.transfers.iter().map(|one| one.1.state()).collect();
+    let expected = [
+        rpc::TransferState::TransferStable,
+        rpc::TransferState::TransferFailed,
+    ];
+    assert_eq!(states, expected);
+    let life = known.transfers[0].1.life;
+    assert_eq!(known.transfers[1].1.life, life);
+    drop(known);
+    wait_until("both have ended", LIMIT.unwrap(), || {
+        let known = fabric.controller.known.lock().unwrap();
+        let count = known.statistics[&0].transfers.clone().unwrap_or_default();
+        (count.life, count.begun, count.under_way) == (life, 2, 0)
+    });
 }
 
 #[test]

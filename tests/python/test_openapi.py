@@ -18,8 +18,13 @@ from wormcast.reconcile.controller import Controller
 from wormcast.store.database import Database
 
 NO_BODY = "204"
-ASK_AGENTS = {("/v1/groups/{group}/lag", "get"), ("/v1/groups/{group}/plan", "get")}
-"""They need agents: test_lag.py and test_group_plan.py ask for them, and `rest` holds those answers too."""
+ASK_AGENTS = {
+    ("/v1/groups/{group}/lag", "get"),
+    ("/v1/groups/{group}/plan", "get"),
+    ("/v1/transfers/{number}", "get"),
+}
+"""They need agents: test_lag.py, test_group_plan.py and test_transfers.py ask for them, and `rest` holds those answers
+too."""
 REQUESTS = """
 get /v1
 get /v1/topology
@@ -69,6 +74,7 @@ post /v1/trace {"from": 0, "to": 2}
 post /v1/trace {"group": "one"}
 get /v1/trace/1
 get /v1/trace/2
+get /v1/transfers
 delete /v1/groups/one
 delete /v1/groups {"groups": ["two"]}
 """

@@ -444,6 +444,9 @@ class Event(BaseModel):
     `agent_left_behind` (the step goes on without it), `agent_caught_up`, `change_drained` (worms of the step before have
     left, `after_ms` since it began) and `change_done`, unless another change replaces it.
 
+    `transfer` tells that a file has been sent, or will not be: by `transfer`, its number at `/v1/transfers`, with its
+    state there.
+
     Failures are `plan_failed`, `plan_refused` (by an agent), `switch_refused`, `switch_strayed` (somebody else changed
     what it holds, which is written again), `task_failed`, `state_lost`; they name the group or the switch.
     """

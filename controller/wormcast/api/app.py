@@ -56,6 +56,7 @@ from wormcast.reconcile.port_sources import read_interfaces
 from wormcast.reconcile.switch_address import refuse_paths
 from wormcast.store.database import SwitchSpec
 from wormcast.trace.routes import serve_traces
+from wormcast.transfers.routes import serve_transfers
 from wormcast.wormhole.routes import serve_switching
 
 DESCRIPTION = """Topology, hosts and groups of one Wormcast fabric.
@@ -134,6 +135,7 @@ def create_app(
     _serve_watching(app, controller, pool)
     serve_traces(app, controller)
     serve_lag(app, controller)
+    serve_transfers(app, controller)
     _serve_index(app)
     openapi.describe(app)
     return app

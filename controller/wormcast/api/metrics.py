@@ -52,6 +52,7 @@ async def render_metrics(controller: Controller, pool: WorkerPool) -> str:
     _add_network(page, controller)
     _add_plans(page, controller)
     _add_rest(page, pool)
+    _add_transfers(page, controller)
     await _add_agents(page, controller)
     await _add_switch_counters(page, list(controller.sessions.values()))
     return page.text()
@@ -205,6 +206,31 @@ def _add_rest(page: _Page, pool: WorkerPool) -> None:
         ("turned_away", Connection.turned_away),
     ):
         page.add(f"rest_connections_{name}_total", "counter", "connections that REST closed", [({}, count)])
+
+
+def _add_transfers(page: _Page, controller: Controller) -> None:
+    transfers = controller.transfers
+    page.add(
+        "transfers_total",
+        "counter",
+        "files whose transfer has ended, by how",
+        (({"state": state}, count) for state, count in transfers.ended.items()),
+    )
+    page.add(
+        "transfers_not_recorded", "gauge", "files that ended and have no record", [({}, transfers.missing())]
+    )
+    page.add(
+        "transfer_bytes_total",
+        "counter",
+        "bytes of files that a member has at least",
+        [({}, transfers.bytes)],
+    )
+    page.add(
+        "transfer_failed_members_total",
+        "counter",
+        "members that did not get a file",
+        [({}, transfers.failed_members)],
+    )
 
 
 async def _add_agents(page: _Page, controller: Controller) -> None:

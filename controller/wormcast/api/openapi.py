@@ -15,6 +15,7 @@ from wormcast.api.models import PlanBody, VerifyBody
 from wormcast.guard.answers import Guard, PortLeads
 from wormcast.routing import schemas
 from wormcast.trace.answers import Trace
+from wormcast.transfers.answers import Transfers, TransferWithMembers
 from wormcast.wormhole.answers import Switching
 
 
@@ -73,6 +74,8 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("get", "/v1/metrics"): (TEXT,),
     ("post", "/v1/trace"): (Trace,),
     ("get", "/v1/trace/{number}"): (Trace,),
+    ("get", "/v1/transfers"): (Transfers,),
+    ("get", "/v1/transfers/{number}"): (TransferWithMembers,),
 }
 """What each path and method answers with where it succeeds: one of these, or a text of that kind; nothing where there is
 none."""

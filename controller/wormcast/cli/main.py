@@ -42,6 +42,7 @@ _COMMANDS = {
     ),
     "trace": _Command("wormcast.trace.command", "trace", "Show the ways of worms, hop by hop."),
     "costs": _Command("wormcast.cli.costs", "costs", "Print the costs that scheme auto goes by."),
+    "transfers": _Command("wormcast.transfers.command", "transfers", "List files sent, and who has them."),
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),
     "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),
     "recv": _Command("wormcast.cli.transfer", "recv", "Receive files of a group."),

@@ -135,6 +135,16 @@ class LagWatcher(Protocol):
         """A `BranchAnswer` of an agent."""
 
 
+class TransferWatcher(Protocol):
+    """Who is notified of files that hosts send. Both methods raise `BadMessage`."""
+
+    def transfer_reported(self, host: HostId, report: Any) -> None:
+        """A `TransferReport` of an agent."""
+
+    def transfers_counted(self, host: HostId, count: Any) -> None:
+        """A `TransferCount` of an agent."""
+
+
 class _Stream:
     """One attached agent. Holds the latest plan only: a slow agent skips the ones between."""
 
@@ -187,6 +197,7 @@ class AgentDirectory:
         self._plans: dict[HostId, IssuedPlan] = {}
         self.traces: TraceWatcher | None = None
         self.lags: LagWatcher | None = None
+        self.transfers: TransferWatcher | None = None
         self._server: Any = None
         self.refused = 0
         """Registrations refused."""
@@ -277,6 +288,10 @@ class AgentDirectory:
         stream.asked.append(message)
         stream.wake.set()
         return True
+
+    def is_attached(self, host: HostId) -> bool:
+        """Whether a host has a stream."""
+        return host in self._streams
 
     def attached(self) -> list[HostId]:
         """Hosts with a stream."""
@@ -436,6 +451,8 @@ class AgentDirectory:
                     [(c.name, c.group, c.value) for c in message.statistics.counters[:COUNTERS_MAX]],
                     read_route_uses(message.statistics),
                 )
+                if self.transfers is not None and message.statistics.HasField("transfers"):
+                    self.transfers.transfers_counted(host, message.statistics.transfers)
             case "trace_sent" if self.traces is not None:
                 self.traces.trace_sent(host, message.trace_sent)
             case "probe_seen" if self.traces is not None:
@@ -444,6 +461,8 @@ class AgentDirectory:
                 self.lags.lag_answered(host, message.lag_answer)
             case "branch_answer" if self.lags is not None:
                 self.lags.branch_answered(host, message.branch_answer)
+            case "transfer_report" if self.transfers is not None:
+                self.transfers.transfer_reported(host, message.transfer_report)
             case "register":
                 raise BadMessage("a second Register")
             case _:

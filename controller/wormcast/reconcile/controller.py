@@ -17,7 +17,7 @@ from wormcast.discovery.hosts import GONE_AFTER_S, HostRecord, HostRefused, Host
 from wormcast.discovery.links import PROBE_INTERVAL_S, LinkMonitor
 from wormcast.guard.settings import GuardSettings
 from wormcast.network.groups import Group
-from wormcast.network.ids import HostId, PortId, SwitchId
+from wormcast.network.ids import GroupId, HostId, PortId, SwitchId
 from wormcast.network.routing import Routing
 from wormcast.network.topology import Grid, PortRef, Topology
 from wormcast.p4rt.artifacts import Artifacts
@@ -49,6 +49,7 @@ from wormcast.reconcile.wanted import Wanted
 from wormcast.sockets import SocketAccess
 from wormcast.store.database import Database, SwitchSpec
 from wormcast.trace.registry import TraceRegistry
+from wormcast.transfers.registry import TransferRegistry
 from wormcast.wormhole.settings import SwitchingSettings
 from wormcast.wormhole.switching import Switching
 
@@ -128,6 +129,9 @@ class Controller:
             self.directory, lambda: self.network.topology().to_json()
         )
         self.lags = self.directory.lags = LagQueries(self.directory)
+        self.transfers = self.directory.transfers = TransferRegistry(
+            self.events, self._members_of, self.directory.is_attached
+        )
         self.planning = Planning(database, self.events, self.wanted, self.agent_plans)
         self.planning.set_program(artifacts)
         self.switch_writer = SwitchWriter(self.sessions, self.events)
@@ -301,6 +305,10 @@ class Controller:
         self.guard.forget_host(record.id)
         self.network.write(lambda: self._database.remove_secret(record.name))
         self.network.notice()
+
+    def _members_of(self, group: GroupId) -> Sequence[HostId]:
+        found = self.groups.find(group)
+        return () if found is None else found.members
 
     def find_host(self, key: int | str) -> HostRecord:
         """A host by id or name; raises `RequestError`."""

@@ -11,6 +11,10 @@ from typing import Any
 
 HISTORY_MAX = 1024
 """Events kept for watchers that come late."""
+FREQUENT = frozenset({"transfer"})
+"""Kinds that happen so often that they would push the others out of the history."""
+FREQUENT_MAX = 256
+"""Events of these kinds that are kept."""
 QUEUE_MAX = 1024
 """Events waiting for one watcher; one that falls further behind is cut off."""
 WATCHERS_MAX = 64
@@ -40,6 +44,7 @@ class EventLog:
 
     def __init__(self) -> None:
         self._history: deque[Event] = deque(maxlen=HISTORY_MAX)
+        self._frequent: deque[Event] = deque(maxlen=FREQUENT_MAX)
         self._queues: list[asyncio.Queue[Event | None]] = []
         self._number = 0
         self.cut_off = 0
@@ -49,7 +54,7 @@ class EventLog:
         """Records an event and notifies the watchers."""
         self._number += 1
         event = Event(self._number, time_s, kind, data)
-        self._history.append(event)
+        (self._frequent if kind in FREQUENT else self._history).append(event)
         for queue in list(self._queues):
             if queue.qsize() >= QUEUE_MAX:
                 self._queues.remove(queue)
@@ -60,7 +65,8 @@ class EventLog:
 
     def history(self, after: int = 0) -> list[Event]:
         """Events with a greater number, as far as they are kept."""
-        return [event for event in self._history if event.number > after]
+        kept = [event for event in (*self._history, *self._frequent) if event.number > after]
+        return sorted(kept, key=lambda event: event.number)
 
     def close(self) -> None:
         for queue in self._queues:

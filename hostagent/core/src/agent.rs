@@ -2,8 +2,8 @@
 //!
 //! Whoever runs it tells it of frames, requests and plans, calls [`advance`](Agent::advance) when
 //! something has come or [`poll_timeout`](Agent::poll_timeout) says so, and then empties what it
-//! has to say: [`poll_outbound`](Agent::poll_outbound), [`poll_report`](Agent::poll_report) and
-//! [`poll_log_event`](Agent::poll_log_event).
+//! has to say: [`poll_outbound`](Agent::poll_outbound), [`poll_report`](Agent::poll_report),
+//! [`poll_transfer`](Agent::poll_transfer) and [`poll_log_event`](Agent::poll_log_event).
 
 mod counts;
 mod failed;
@@ -18,6 +18,7 @@ use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::pacing::Pacing;
 use crate::plan::{AgentPlan, GROUPS_MAX};
+use crate::transfers::{TransferReport, TransfersUnderWay};
 use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use crate::wormhole::flow_control::FlowControl;
 use crate::wormhole::trains::{Arrivals, Taken, Trains};
@@ -245,8 +246,9 @@ impl Agent {
     }
 
     /// Before the requests of a turn: a message that broke off must not be confused with the next by
-    /// a request that is about the old one.
-    pub fn begin_turn(&mut self, now: Instant) {
+    /// a request that is about the old one. `passed_us` have passed since some moment, pauses of the process included.
+    pub fn begin_turn(&mut self, now: Instant, passed_us: u64) {
+        self.applications.transfers().set_passed(passed_us);
         if self.take_events(now) {
             self.applications_due = Some(now);
         }
@@ -317,6 +319,16 @@ impl Agent {
         self.reports.pop_front()
     }
 
+    /// The next file of which the controller is told how its transfer ended.
+    pub fn poll_transfer(&mut self) -> Option<TransferReport> {
+        self.applications.transfers().poll()
+    }
+
+    /// The files that are under way, for the controller: how those that it names end will be told.
+    pub fn list_transfers(&mut self) -> TransfersUnderWay {
+        self.applications.transfers().list()
+    }
+
     /// The next line for the operator.
     pub fn poll_log_event(&mut self) -> Option<LogEvent> {
         self.log_events.pop_front()
@@ -341,7 +353,7 @@ impl Agent {
             any = true;
             self.report(&event, now);
             let serving = Serving {
-                engine: None,
+                engine: self.engine.as_mut(),
                 host: self.host,
                 groups: self.plan.as_ref().map(|plan| &plan.groups),
                 now,

@@ -25,6 +25,11 @@ impl LivedClock {
         Instant::from_micros(self.lived_us)
     }
 
+    /// Time since the start, with the pauses, µs.
+    pub fn passed_us(&self) -> u64 {
+        self.lived_us + self.paused_us
+    }
+
     /// Time that did not count, µs.
     pub fn paused_us(&self) -> u64 {
         self.paused_us
@@ -44,5 +49,6 @@ mod tests {
         let after = clock.pass(60_000_000, 1_000_000).as_micros();
         assert_eq!(after, 2_000_300 + 1_000_000 + LATE_US_MAX);
         assert_eq!(clock.paused_us(), 59_000_000 - LATE_US_MAX);
+        assert_eq!(clock.passed_us(), 62_000_300);
     }
 }

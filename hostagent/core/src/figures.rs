@@ -1,5 +1,6 @@
 //! Figures of an agent, for the controller and for status.
 
+use crate::transfers::TransfersUnderWay;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wormcast_protocol::Behind;
@@ -70,6 +71,8 @@ pub struct Figures {
     pub routes: Vec<RouteUse>,
     /// Hosts whose routes are used and not among them.
     pub routes_left_out: usize,
+    /// Files under way; for the controller alone.
+    pub transfers: TransfersUnderWay,
     /// The last failures seen.
     pub failed: Vec<FailedMember>,
 }

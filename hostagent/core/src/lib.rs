@@ -7,6 +7,7 @@
 //! - [`plan`]: the controller's plan, checked
 //! - [`api`]: messages and frames of the local API (API.md)
 //! - [`figures`]: counters and failures, for the controller and for status
+//! - [`transfers`]: files that this host sends, as the controller is told of them
 //! - [`pacing`]: how fast this host may send what is its own
 //! - [`transit`]: worms of others, which this host re-injects
 //! - [`wormhole`]: own worms of several frames, those that arrive, and whether the first switch takes any
@@ -25,5 +26,6 @@ pub mod order;
 pub mod pacing;
 pub mod plan;
 mod trace;
+pub mod transfers;
 pub mod transit;
 pub mod wormhole;

@@ -43,6 +43,8 @@ const COMMANDS_PER_TURN_MAX: usize = 128;
 /// Reports to the controller that wait at most; more are dropped and counted. Outcomes of messages do not come from them:
 /// senders have these from the protocol.
 pub const REPORTS_MAX: usize = 256;
+/// Of these, those that files leave to others.
+const TRANSFERS_LEAVE: usize = REPORTS_MAX / 2;
 
 pub struct DataPlane {
     settings: DataPlaneSettings,
@@ -141,7 +143,7 @@ impl DataPlane {
         }
         self.counters.turns += 1;
         let now = self.clock.read();
-        self.agent.begin_turn(now);
+        self.agent.begin_turn(now, self.clock.lived.passed_us());
         self.take_commands(now);
         self.advance(now);
         self.speak();

@@ -1,6 +1,6 @@
 //! The data plane's slow half: commands in, and what the agent has to say out.
 
-use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan, Report};
+use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan, Report, TRANSFERS_LEAVE};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::LogEvent;
 use wormcast_agent_core::figures::Figures;
@@ -75,6 +75,8 @@ impl DataPlane {
                 with_groups,
                 answer,
             } => {
+                // What has ended is reported before it is missing among what is under way.
+                self.speak();
                 let _ = answer.send(self.figures(with_groups, now));
             }
             Command::Stop => self.stopping = true,
@@ -122,6 +124,14 @@ impl DataPlane {
         while let Some(answer) = self.agent.poll_branch_answer() {
             self.report(Report::Branch(answer));
         }
+        while let Some(report) = self.agent.poll_transfer() {
+            if self.reports.capacity() > TRANSFERS_LEAVE {
+                let ended = SystemTime::now();
+                self.report(Report::Transfer { ended, report });
+            } else {
+                self.counters.reports_dropped += 1;
+            }
+        }
         while let Some(event) = self.agent.poll_log_event() {
             match event {
                 LogEvent::Warning(text) => crate::log::warning!("{text}"),
@@ -144,6 +154,9 @@ impl DataPlane {
             ..Figures::default()
         };
         self.push_link_figures(&mut figures);
+        if !with_groups {
+            figures.transfers = self.agent.list_transfers();
+        }
         self.agent.fill(&mut figures, with_groups, now);
         figures
     }

@@ -2,7 +2,9 @@
 
 use crate::link::{Interface, SocketError};
 use std::io;
+use std::time::SystemTime;
 use wormcast_agent_core::agent::{MemberReport, Settings};
+use wormcast_agent_core::transfers::TransferReport;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::HostId;
 
@@ -12,6 +14,10 @@ pub enum Report {
     Member(MemberReport),
     Probe(Observation),
     Branch(BranchAnswer),
+    Transfer {
+        ended: SystemTime,
+        report: TransferReport,
+    },
 }
 
 /// Settings of the data plane.

@@ -9,6 +9,7 @@ mod reports;
 pub mod rpc;
 mod secret;
 mod trace;
+mod transfers;
 
 pub use address::ControllerAddress;
 pub use secret::{STATE_DIRECTORY_DEFAULT, Secret};
@@ -141,6 +142,8 @@ pub struct DirectoryClient {
     dataplane: DataPlaneHandle,
     reports: mpsc::Receiver<Report>,
     state: SharedControllerState,
+    /// Tells the lives of this agent apart.
+    life: u64,
 }
 
 impl DirectoryClient {
@@ -158,6 +161,7 @@ impl DirectoryClient {
             dataplane,
             reports,
             state,
+            life: transfers::new_life(),
         }
     }
 
@@ -337,11 +341,15 @@ impl DirectoryClient {
                 }
                 report = self.reports.recv() => {
                     let report = report.ok_or(Break::Stopping)?;
-                    send(&outgoing, reports::body(report)).await?;
+                    send(&outgoing, reports::body(report, self.life)).await?;
                 }
                 _ = tick.tick() => {
                     let mut statistics = self.statistics().await?;
                     statistics.counters.retain(|counter| is_news(&mut reported, counter));
+                    // What has ended is missing in it, and is told before.
+                    while let Ok(report) = self.reports.try_recv() {
+                        send(&outgoing, reports::body(report, self.life)).await?;
+                    }
                     send(&outgoing, AgentBody::Statistics(statistics)).await?;
                 }
             }
@@ -393,6 +401,7 @@ impl DirectoryClient {
             counters: sum_counters(&figures.figures),
             routes: figures.routes.iter().map(route_use).collect(),
             routes_left_out: figures.routes_left_out as u32,
+            transfers: Some(transfers::count(self.life, figures.transfers)),
         })
     }
 

@@ -1,18 +1,21 @@
 //! Reports to the controller that it did not ask for, as messages of agent.proto.
 
-use super::rpc;
 use super::rpc::agent_message::Body as AgentBody;
+use super::{rpc, transfers};
 use crate::dataplane::Report;
 use wormcast_agent_core::agent::MemberReport;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::trace::Record;
 
-/// A report as a message.
-pub(super) fn body(report: Report) -> AgentBody {
+/// A report as a message, in this life of the agent.
+pub(super) fn body(report: Report, life: u64) -> AgentBody {
     match report {
         Report::Member(report) => AgentBody::MemberReport(member_report(report)),
         Report::Probe(observation) => AgentBody::ProbeSeen(probe_seen(&observation)),
         Report::Branch(answer) => AgentBody::BranchAnswer(branch_answer(answer)),
+        Report::Transfer { ended, report } => {
+            AgentBody::TransferReport(transfers::report(life, report, ended))
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub struct Known {
     pub registered: Vec<rpc::Register>,
     pub applied: Vec<(u32, rpc::PlanApplied)>,
     pub reports: Vec<(u32, rpc::MemberReport)>,
+    pub transfers: Vec<(u32, rpc::TransferReport)>,
     pub statistics: BTreeMap<u32, rpc::Statistics>,
     /// Names that are not to be taken, with the reason.
     pub refuse: BTreeMap<String, String>,
@@ -220,6 +221,7 @@ fn note(known: &Mutex<Known>, host: u32, body: AgentBody) {
     match body {
         AgentBody::PlanApplied(applied) => known.applied.push((host, applied)),
         AgentBody::MemberReport(report) => known.reports.push((host, report)),
+        AgentBody::TransferReport(report) => known.transfers.push((host, report)),
         // Nothing is traced here, and nobody asks who lags.
         AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) => {}
         AgentBody::LagAnswer(_) | AgentBody::BranchAnswer(_) => {}

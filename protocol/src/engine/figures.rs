@@ -24,6 +24,13 @@ impl Engine {
             .map(|((group, origin), session)| (*group, *origin, &session.statistics))
     }
 
+    /// Packets of a stream that were sent again, here and, as far as members reported theirs up the structure, below;
+    /// none if this host knows no such stream.
+    pub fn sent_again(&self, group: GroupId, origin: HostId) -> Option<u64> {
+        let statistics = &self.sessions.get(&(group, origin))?.statistics;
+        Some(statistics.retransmissions + statistics.retransmissions_below)
+    }
+
     /// Children that have not confirmed all that this host has of a stream, in the order of the plan; none if this
     /// host knows no such stream. It looks at each packet that waits for a confirmation.
     pub fn behind(&self, group: GroupId, origin: HostId) -> impl Iterator<Item = Behind> + '_ {

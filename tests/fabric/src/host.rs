@@ -7,6 +7,7 @@ use wormcast_agent_core::agent::{Agent, MemberReport};
 use wormcast_agent_core::clients::Patience;
 use wormcast_agent_core::clock::LivedClock;
 use wormcast_agent_core::plan::AgentPlan;
+use wormcast_agent_core::transfers::TransferReport;
 use wormcast_agent_core::transit::{NextFrame, TransitLimits};
 use wormcast_agent_proto as proto;
 use wormcast_protocol::{EngineConfig, Instant};
@@ -34,6 +35,8 @@ pub struct Host {
     pub patience: Patience,
     /// What the agent reported to the controller, with the time, µs.
     pub reports: Vec<(u64, MemberReport)>,
+    /// How files that it sent ended, as its agent told the controller.
+    pub transfers: Vec<TransferReport>,
     /// Multicasts in trains as they came, one after another: number of the root, source and sequence.
     pub multicasts: Vec<(u16, u16, u16)>,
     /// Next time to act, µs.
@@ -63,6 +66,7 @@ impl Host {
             crowd: Crowd::new(id),
             patience: PATIENCE,
             reports: Vec::new(),
+            transfers: Vec::new(),
             multicasts: Vec::new(),
             wake_us: None,
             transit: TransitLimits::default(),
@@ -209,13 +213,14 @@ impl Host {
             agent: Some(agent),
             program,
             crowd,
+            transfers,
             buf,
             ..
         } = self
         else {
             return;
         };
-        agent.begin_turn(now);
+        agent.begin_turn(now, now_us);
         let mut program_us;
         let mut full_until_us = None;
         loop {
@@ -242,6 +247,9 @@ impl Host {
             }
             while let Some(report) = agent.poll_report() {
                 self.reports.push((now_us, report));
+            }
+            while let Some(report) = agent.poll_transfer() {
+                transfers.push(report);
             }
             while agent.poll_log_event().is_some() {}
             if !heard {

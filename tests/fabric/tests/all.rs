@@ -29,4 +29,5 @@ mod seeds;
 mod sink;
 mod switching;
 mod trace;
+mod transfers;
 mod wormhole;

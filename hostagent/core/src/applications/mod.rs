@@ -14,6 +14,7 @@ use crate::clients::{
 };
 use crate::order::MessageId;
 use crate::plan::PlannedGroup;
+use crate::transfers::Transfers;
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
 use receiving::Receiving;
@@ -303,6 +304,7 @@ impl Applications {
                     confirmed,
                     failed,
                     &left_out,
+                    serving.engine.as_deref(),
                 );
             }
             Event::MemberAborted {
@@ -371,7 +373,8 @@ impl Applications {
         let (now, groups) = (serving.now, serving.groups);
         let engine = serving.engine.as_deref_mut()?;
         let sequencing = self.receiving.sequence(engine, &mut self.sending, now);
-        self.sending.pump(engine, &mut self.connections, now);
+        self.sending
+            .pump(engine, &mut self.connections, groups, now);
         let reading = self
             .receiving
             .pump(engine, &mut self.connections, groups, now);
@@ -409,9 +412,17 @@ impl Applications {
             .remove_group(&mut self.connections, group, reason);
     }
 
+    /// What the controller is told of files that this host sends.
+    pub fn transfers(&mut self) -> &mut Transfers {
+        &mut self.sending.transfers
+    }
+
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 5] {
+    pub fn counters(&self) -> [(&'static str, u64); 7] {
+        let transfers = &self.sending.transfers;
         [
+            ("transfers.begun", transfers.begun()),
+            ("transfers.left_out", transfers.left_out()),
             (
                 "applications.connections",
                 self.connections.open.len() as u64,
@@ -521,18 +532,12 @@ pub fn stream_progress(engine: &Engine, host: Option<HostId>, group: GroupId) ->
     let Some(progress) = engine.progress(group) else {
         return StreamProgress::default();
     };
-    let own = engine
-        .statistics()
-        .find(|(of, origin, _)| *of == group && Some(*origin) == host);
-    // Members report theirs up the structure.
-    let retransmissions = own.map_or(0, |(_, _, statistics)| {
-        statistics.retransmissions + statistics.retransmissions_below
-    });
+    let own = host.and_then(|host| engine.sent_again(group, host));
     StreamProgress {
         accepted_bytes: progress.accepted_bytes,
         sent_bytes: progress.sent_bytes,
         stable_bytes: progress.stable_bytes,
-        retransmissions,
+        retransmissions: own.unwrap_or(0),
     }
 }
 

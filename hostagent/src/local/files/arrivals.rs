@@ -1,6 +1,5 @@
 //! Files between the data plane and a client: which bytes go to the client, and which into files.
 
-use super::content::{Start, look};
 use super::order::{Going, Order, Reading, Writing};
 use super::source;
 use super::target::{Piece, Target};
@@ -14,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use wormcast_agent_core::api::{ApiError, ErrorCode, Notice};
 use wormcast_agent_core::clients::{ConnectionId, Outbound};
+use wormcast_agent_core::transfers::file_start::{Start, look};
 
 /// Messages of a connection that may be files and are not whole, or have failed. Nobody has them.
 #[derive(Clone, Debug, Default)]
@@ -145,7 +145,10 @@ impl Arrivals {
                 match look(start) {
                     Start::Open => {}
                     Start::Other => self.give_as_it_is(handle),
-                    Start::File { header, rest } => self.announce(handle, header, rest),
+                    Start::File { header, rest } => {
+                        let (header, rest) = (header.to_owned(), Bytes::copy_from_slice(rest));
+                        self.announce(handle, header, rest);
+                    }
                 }
             }
         }

@@ -27,16 +27,13 @@ impl Sending {
             turn.owners.retain(|_, &mut owner| owner != key);
             turn.began_without
                 .retain(|message, _| turn.owners.contains_key(message));
-            if turn.active.as_ref().is_some_and(|active| active.key == key) {
-                if turn
-                    .active
-                    .as_ref()
-                    .is_some_and(|active| active.message.is_some())
-                {
-                    // Refused only if the group is gone, and with it the message.
-                    let _ = engine.cancel(sender.group, now);
-                }
-                turn.active = None;
+            let active = turn.active.take_if(|active| active.key == key);
+            if let Some(message) = active.and_then(|active| active.message) {
+                let why = reason.as_deref();
+                let why = why.unwrap_or("its program ended before its end");
+                self.cancel_transfer(engine, sender.group, message, why);
+                // Refused only if the group is gone, and with it the message.
+                let _ = engine.cancel(sender.group, now);
             }
         }
         sender.dismiss(connections, key, reason);
@@ -82,6 +79,7 @@ impl Sending {
         reason: &str,
     ) {
         self.turns.remove(&group);
+        self.transfers.lose(group, reason);
         let keys: Vec<Key> = self
             .senders
             .iter()

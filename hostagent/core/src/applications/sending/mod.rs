@@ -19,6 +19,7 @@ use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
 use crate::clients::{ConnectionId, Connections, Key, gone, grant, refusal, unknown_handle};
 use crate::pacing::Pacing;
 use crate::plan::{LeftOut, PlannedGroup};
+use crate::transfers::Transfers;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(crate) struct Sending {
     orders_put: u64,
     /// Members that take no part, of groups that have some.
     left_out: BTreeMap<GroupId, Arc<[LeftOut]>>,
+    /// Of these messages, those that are files.
+    pub(super) transfers: Transfers,
 }
 
 struct Sender {
@@ -224,12 +227,14 @@ impl Sending {
             && active.key == key
             && unfinished_in_engine
         {
-            if active.message.is_some() {
-                engine
-                    .cancel(sender.group, now)
-                    .map_err(|error| refusal(&error))?;
+            let group = sender.group;
+            if let Some(message) = active.message {
+                self.cancel_transfer(engine, group, message, "its program gave it up");
+                engine.cancel(group, now).map_err(|error| refusal(&error))?;
             }
-            turn.active = None;
+            if let Some(turn) = self.turns.get_mut(&group) {
+                turn.active = None;
+            }
         }
         if freed > 0 {
             grant(connections, key, freed);

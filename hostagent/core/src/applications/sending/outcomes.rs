@@ -7,9 +7,11 @@ use crate::clients::Connections;
 use crate::clients::Serving;
 use crate::clients::limits::OUTCOMES_MAX;
 use crate::clients::{Key, Outbound, reply, send, unknown_handle};
+use crate::plan::LeftOut;
+use crate::transfers::CANCELLED;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wormcast_protocol::{Instant, MemberState, Unclaimed};
+use wormcast_protocol::{Engine, Instant, MemberState, Unclaimed};
 use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Sending {
@@ -165,36 +167,24 @@ impl Sending {
         confirmed: &[HostId],
         failed: &[(HostId, FailReason)],
         left_out: &LeftOuts<'_>,
+        engine: Option<&Engine>,
     ) {
-        let Some(turn) = self.turns.get_mut(&group) else {
+        let turn = self.turns.get_mut(&group);
+        // An order message has no owner, and one of a sender that is gone: there is nobody to tell but the controller.
+        let owner = turn.and_then(|turn| {
+            let key = turn.owners.remove(&message)?;
+            Some((key, turn.began_without.remove(&message)))
+        });
+        let of_file = self.transfers.began_without(group, message);
+        let began_without = owner.as_ref().and_then(|(_, without)| without.clone());
+        let began_without = began_without.or(of_file).unwrap_or_default();
+        let outcomes = stable_outcomes(confirmed, failed, left_out, &began_without);
+        self.transfers.settle(group, message, &outcomes, engine);
+        let Some((key, sender)) =
+            owner.and_then(|(key, _)| Some((key, self.senders.get_mut(&key)?)))
+        else {
             return;
         };
-        // An order message, or one of a sender that is gone: there is nobody to tell.
-        let Some(key) = turn.owners.remove(&message) else {
-            return;
-        };
-        let began_without = turn.began_without.remove(&message);
-        let Some(sender) = self.senders.get_mut(&key) else {
-            return;
-        };
-        let mut outcomes: BTreeMap<u16, Option<String>> =
-            confirmed.iter().map(|member| (member.0, None)).collect();
-        for (host, reason) in failed {
-            outcomes.insert(host.0, Some(left_out.reason(*host, *reason)));
-        }
-        let outcome = |(host, reason): (u16, Option<String>)| {
-            let delivered = reason.is_none();
-            let outcome = MemberOutcome {
-                host,
-                delivered,
-                reason,
-                left_out: false,
-            };
-            (host, outcome)
-        };
-        let mut outcomes = outcomes.into_iter().map(outcome).collect();
-        add_left_out(&mut outcomes, began_without.as_deref().unwrap_or_default());
-        let outcomes: Vec<MemberOutcome> = outcomes.into_values().collect();
         let answer = stable_answer(message, &outcomes);
         sender.messages.insert(message, Some(outcomes));
         sender.forget_old();
@@ -203,6 +193,20 @@ impl Sending {
                 reply(connections, key, wait.request, Ok(answer.clone()));
             }
             wait.message != message
+        });
+    }
+
+    /// A message is about to be cancelled: if it is a file, that is told of it.
+    pub(super) fn cancel_transfer(
+        &mut self,
+        engine: &Engine,
+        group: GroupId,
+        message: u64,
+        why: &str,
+    ) {
+        (self.transfers).cancel(group, message, engine, why, |began_without| {
+            let states = engine.member_states(group, message).unwrap_or_default();
+            cancelled_outcomes(states, began_without)
         });
     }
 
@@ -225,6 +229,56 @@ impl Sending {
             send(connections, key.connection, Outbound::Notice(notice));
         }
     }
+}
+
+/// What became of a message at each configured member.
+fn stable_outcomes(
+    confirmed: &[HostId],
+    failed: &[(HostId, FailReason)],
+    left_out: &LeftOuts<'_>,
+    began_without: &[LeftOut],
+) -> Vec<MemberOutcome> {
+    let mut outcomes: BTreeMap<u16, Option<String>> =
+        confirmed.iter().map(|member| (member.0, None)).collect();
+    for (host, reason) in failed {
+        outcomes.insert(host.0, Some(left_out.reason(*host, *reason)));
+    }
+    let outcome = |(host, reason): (u16, Option<String>)| {
+        let delivered = reason.is_none();
+        let outcome = MemberOutcome {
+            host,
+            delivered,
+            reason,
+            left_out: false,
+        };
+        (host, outcome)
+    };
+    let mut outcomes = outcomes.into_iter().map(outcome).collect();
+    add_left_out(&mut outcomes, began_without);
+    outcomes.into_values().collect()
+}
+
+/// Nobody has a message without its end.
+fn cancelled_outcomes(
+    states: Vec<(HostId, MemberState)>,
+    began_without: &[LeftOut],
+) -> Vec<MemberOutcome> {
+    let outcome = |(host, state): (HostId, MemberState)| {
+        let reason = match state {
+            MemberState::Failed(reason) if reason != FailReason::Removed => reason.to_string(),
+            _ => CANCELLED.to_owned(),
+        };
+        let outcome = MemberOutcome {
+            host: host.0,
+            delivered: false,
+            reason: Some(reason),
+            left_out: false,
+        };
+        (host.0, outcome)
+    };
+    let mut outcomes = states.into_iter().map(outcome).collect();
+    add_left_out(&mut outcomes, began_without);
+    outcomes.into_values().collect()
 }
 
 fn settled(outcome: &MemberOutcome) -> Value {

@@ -3,6 +3,7 @@
 use crate::clients::Key;
 use crate::clients::limits::SENDER_STALL_US;
 use crate::plan::LeftOut;
+use crate::transfers::file_start::Beginning;
 use bytes::{Buf, Bytes};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub(super) struct Active {
     pub(super) message: Option<u64>,
     /// Who took no part when it began.
     pub(super) began_without: Option<Arc<[LeftOut]>>,
+    /// What its first bytes say.
+    pub(super) beginning: Beginning,
     /// When bytes of it were last taken.
     pub(super) rested_since: Instant,
     /// Since when others wait for it.
@@ -145,6 +148,7 @@ impl Turn {
                 key,
                 message: None,
                 began_without: None,
+                beginning: Beginning::default(),
                 rested_since: now,
                 waited_since: None,
             });

@@ -2,7 +2,7 @@
 
 use super::{Item, Sending};
 use crate::clients::limits::{GRANT_BYTES_MIN, SENDER_STALL_US};
-use crate::clients::{Connections, Key, grant, refusal, reply};
+use crate::clients::{Connections, GroupTable, Key, grant, refusal, reply};
 use bytes::Buf;
 use serde_json::json;
 use wormcast_protocol::{Engine, Instant, UseError};
@@ -32,6 +32,7 @@ impl Sending {
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
+        planned: Option<&GroupTable>,
         now: Instant,
     ) {
         let groups: Vec<GroupId> = self
@@ -42,7 +43,7 @@ impl Sending {
             .collect();
         for group in groups {
             loop {
-                match self.step(engine, connections, group, now) {
+                match self.step(engine, connections, (group, planned), now) {
                     Step::Again => {}
                     Step::Done => break,
                     Step::Close(key, reason) => {
@@ -58,7 +59,7 @@ impl Sending {
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
-        group: GroupId,
+        (group, planned): (GroupId, Option<&GroupTable>),
         now: Instant,
     ) -> Step {
         let Some(turn) = self.turns.get_mut(&group) else {
@@ -112,7 +113,7 @@ impl Sending {
                 }
                 result.map(|()| Step::Again)
             }
-            Some(Item::Data(_)) => self.write_data(engine, connections, group, now),
+            Some(Item::Data(_)) => self.write_data(engine, connections, (group, planned), now),
             Some(Item::End { .. }) => self.write_end(engine, connections, group, now),
         };
         result.unwrap_or_else(|error| Step::Close(key, refusal(&error).message))
@@ -123,7 +124,7 @@ impl Sending {
         &mut self,
         engine: &mut Engine,
         connections: &mut Connections,
-        group: GroupId,
+        (group, planned): (GroupId, Option<&GroupTable>),
         now: Instant,
     ) -> Result<Step, UseError> {
         let turn = self.turns.get_mut(&group);
@@ -166,6 +167,14 @@ impl Sending {
             active.began_without = left_out.cloned();
         }
         let all = accepted >= bytes.len();
+        if let Some(header) = active.beginning.feed(&bytes[..accepted])
+            && let Some(message) = active.message
+            && let Some(planned) = planned.and_then(|groups| groups.get(&group))
+        {
+            let left_out = active.began_without.clone();
+            self.transfers
+                .begin(message, planned, header, engine, left_out);
+        }
         bytes.advance(accepted);
         if all {
             sender.pending.pop_front();
@@ -224,6 +233,8 @@ impl Sending {
             Some(message) => (message, active.began_without),
             None => (ended_before, self.left_out.get(&group).cloned()),
         };
+        let written = active.beginning.bytes;
+        self.transfers.note_written(group, message, written);
         turn.owners.insert(message, key);
         turn.began_without
             .extend(left_out.map(|hosts| (message, hosts)));
