@@ -81,6 +81,7 @@ fn open(scenario: &mut Scenario) {
         Request::OpenSender {
             group,
             progress_ms: 0,
+            rate_bits: None,
         },
     );
 }
