@@ -131,8 +131,8 @@ class Files(Session):
     def _show(self) -> None:
         self._figures.arriving = len(self._files)
 
-    def _write_down(self, file: ArrivingFile, outcome: str, reason: str, **more: Any) -> Record:
-        message = file.message
+    def _write_down(self, arriving: ArrivingFile, outcome: str, reason: str, **more: Any) -> Record:
+        message = arriving.message
         return self._history.add(
             lambda number: Record(
                 number=number,
@@ -141,7 +141,7 @@ class Files(Session):
                 group_number=message.group.number,
                 origin=message.origin,
                 message=message.number,
-                name=file.name,
+                name=arriving.name,
                 outcome=outcome,
                 reason=reason,
                 **more,

@@ -164,7 +164,7 @@ class _Service:
             pass
         finally:
             notify("STOPPING=1")
-            self._files.agent_gone("this service was stopped")
+            self._files.agent_gone("this service has ended")
             self._files.drop_all()
             self._receivers.close()
             left = 0 if self._commands is None else self._commands.stop()
