@@ -14,7 +14,7 @@ import click
 from wormcast.cli.arriving import ArrivingFile, FileSettings
 from wormcast.cli.session import Session, described, report_of
 from wormcast.client import Arrival, IncomingMessage, WrittenFile
-from wormcast.receive.commands import WAITING_MAX, Commands
+from wormcast.receive.commands import Commands
 from wormcast.receive.figures import Figures
 from wormcast.receive.history import FAILED, RECEIVED, UNCONFIRMED, WAITING, History, Record
 from wormcast.receive.report import Priority, Report
@@ -81,9 +81,9 @@ class Files(Session):
         return self._commands is None or self._commands.has_room
 
     def _finish(self, file: ArrivingFile, arrival: Arrival | None, written: WrittenFile | None) -> None:
-        if not self._has_room:
+        if self._commands is not None and not self._commands.has_room:
             if not self._whole:
-                text = f"{WAITING_MAX} commands wait: files are not confirmed until one has ended"
+                text = f"{self._commands.count} commands wait: files are not confirmed until one has ended"
                 self._report.say("commands-wait", text, Priority.WARNING)
             self._whole.append((file, arrival, written))
             return
