@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import signal
 import socket
@@ -222,8 +223,20 @@ def test_a_frozen_agent_does_not_keep_it_from_ending(lab: Lab, serve: Callable[.
     subprocess.run(["kill", "-STOP", str(pid)], check=True)
     try:
         assert service.stop() == 0
+        # Nor one that does not answer.
+        again = serve()
+        until(lambda: sockets_of(again.process.pid))
+        assert again.stop() == 0
     finally:
         subprocess.run(["kill", "-CONT", str(pid)], check=True)
+
+
+def sockets_of(pid: int) -> list[str]:
+    found = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(link.readlink()))
+    return [link for link in found if link.startswith("socket:")]
 
 
 def agent_pid(lab: Lab, host: int) -> int:
