@@ -109,6 +109,18 @@ def test_only_named_groups_and_hosts_are_received_from_once_they_are_there(
     assert service.stop(signal.SIGINT) == 130
 
 
+def test_a_sink_is_left_alone_unless_it_is_named(lab: Lab, serve: Callable[..., Service]) -> None:
+    lab.plan([*FIRST, {**group(8, "repeat", [0, 1]), "sink": True}])
+    service = serve()
+    service.says("receiving from group 2 (group2)")
+    with Agent(lab.socket(0)) as agent, agent.open_sender(8) as sender:
+        assert not sender.send(b"no file", LIMIT_S).failed
+    assert service.records() == []
+    assert service.stop() == 0
+    named = serve("--group", "8")
+    named.says("receiving from group 8 (group8)")
+
+
 def test_a_host_that_is_in_no_group_is_waited_for(lab: Lab, serve: Callable[..., Service]) -> None:
     lab.plan([group(1, "repeat", [1, 2])])
     service = serve("--from", "0")

@@ -84,9 +84,10 @@ def receive(
 ) -> None:
     """Receive files as a service, until SIGTERM.
 
-    Without --group it receives from all groups of this host, also those made later. It waits
-    for the agent, its plan and groups that are named. A group where another program receives
-    is left to it until that ends. At most 256 groups are received from; others are named.
+    Without --group it receives from all groups of this host that are no sinks, also those made
+    later; programs that start later find these groups taken. It waits for the agent, its plan
+    and groups that are named. A group where another program receives already is left to that
+    until it ends. At most 256 groups are received from; others are named.
 
     COMMAND runs after a file is in its place and confirmed, one at a time, in the order in
     which files came. Its environment has WORMCAST_FILE (path), WORMCAST_ORIGIN (host),

@@ -157,7 +157,10 @@ class Receivers:
         return bool(opened)
 
     def _is_wanted(self, group: Group) -> bool:
-        return not self._wanted or group.number in self._wanted or group.name in self._wanted
+        if not self._wanted:
+            # What is sent to a sink is for nobody.
+            return not group.sink
+        return group.number in self._wanted or group.name in self._wanted
 
     def _name_missing(self, groups: list[Group]) -> None:
         there = {key for group in groups for key in (group.number, group.name)}
