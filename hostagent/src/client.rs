@@ -159,7 +159,10 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn groups(&mut self) -> Result<Value, ClientError> {
-        let mut answer = self.ask(&Request::Groups { after: None })?;
+        let mut answer = self.ask(&Request::Groups {
+            after: None,
+            watch: false,
+        })?;
         while answer["left_out"].as_u64().unwrap_or_default() > 0 {
             let Some(groups) = answer["groups"].as_array_mut() else {
                 break;
@@ -167,7 +170,10 @@ impl Client {
             let last = groups.last().and_then(|group| group["group"].as_u64());
             let mut groups = std::mem::take(groups);
             let after = last.and_then(|last| u32::try_from(last).ok());
-            answer = self.ask(&Request::Groups { after })?;
+            answer = self.ask(&Request::Groups {
+                after,
+                watch: false,
+            })?;
             if let Some(more) = answer["groups"].as_array_mut() {
                 groups.append(more);
                 *more = groups;

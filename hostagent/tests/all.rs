@@ -6,3 +6,4 @@ mod measure;
 mod operation;
 mod support;
 mod transfer;
+mod watching;

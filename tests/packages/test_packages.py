@@ -78,7 +78,7 @@ def test_the_debian_package(machine: clean.Machine, dist: Path) -> None:
     enabled = machine.run(
         f"export SYSTEMD_OFFLINE=1\n{later}\nls /etc/systemd/system/multi-user.target.wants; id -nG alice"
     ).stdout
-    for unit in ("controller", "agent@eth1", "switch"):
+    for unit in ("controller", "agent@eth1", "switch", "receive"):
         assert f"wormcast-{unit}.service" in enabled
     assert enabled.splitlines()[-1] == "alice wormcast"
     units = machine.run("systemd-analyze verify /lib/systemd/system/wormcast-*.service 2>&1 || true").stdout
@@ -99,12 +99,18 @@ as -all $(eval echo $(start wormcast-controller.service)) &
 as +net_raw $(eval echo $(start wormcast-agent@.service eth1)) &
 for _ in $(seq 1200); do wormcast host list --json 2>/dev/null | grep -q '"state": "up"' && break; sleep 0.1; done
 wormcast host list
+install -d -o wormcast-receive -g wormcast-receive -m 0750 /var/lib/wormcast-receive
+setpriv --reuid wormcast-receive --regid wormcast-receive --groups $(getent group wormcast | cut -d: -f3) \
+  $(eval echo $(start wormcast-receive.service)) --metrics unix:/tmp/receive.sock &
+for _ in $(seq 1200); do [ -e /var/lib/wormcast-receive/.wormcast-history.jsonl ] && break; sleep 0.1; done
+stat -c '%U %n' /var/lib/wormcast-receive/.wormcast-history.jsonl
 stat -c '%U:%G %a %n' /run/wormcast/*
 kill $(jobs -p); wait || true
 END
 """
     ).stdout
     assert "1 host" in served
+    assert "wormcast-receive /var/lib/wormcast-receive/.wormcast-history.jsonl" in served
     assert "wormcast:wormcast 660 /run/wormcast/agents.sock" in served
     assert "wormcast:wormcast 660 /run/wormcast/agent.sock" in served
 

@@ -42,6 +42,7 @@ REASONS = {
     r"(docker compose|switch/labs/run|git clone)( |$)": "a lab: run by tests/e2e/test_labs.py; its options are looked up",
     r"docker ": "needs an image from elsewhere",
     r"WORMCAST_ONOS_BUNDLES=": "needs files of the official image of ONOS",
+    r"wormcast receive": "a service of the package: run by tests/python/test_agent_receive.py",
     r"wormcast (on( HOST| --|$)|schema KIND|recv|send|status|group|guard|switching|host|events|costs|trace|transfers|controller|verify|balance|change|route|topo)": (
         "a form, or one that needs a fabric: run by tests/e2e/test_documents.py as README has it"
     ),

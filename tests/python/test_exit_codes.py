@@ -72,6 +72,8 @@ def test_no_command_ends_with_a_number_of_its_own() -> None:
         ("topo draw missing.json", Exit.REFUSED),
         ("send missing.bin --group 1", Exit.REFUSED),
         ("recv --group 1 --output missing", Exit.REFUSED),
+        ("receive --into missing", Exit.REFUSED),
+        ("receive --into . --history", Exit.DONE),
         ("group list", Exit.UNAVAILABLE),
         ("host list", Exit.UNAVAILABLE),
         ("guard show", Exit.UNAVAILABLE),

@@ -44,6 +44,7 @@ from wormcast.api.plan_requests import (
     verify_in_force,
 )
 from wormcast.guard.routes import serve_guard
+from wormcast.metrics_page import MEDIA_TYPE
 from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
@@ -500,7 +501,7 @@ def _serve_watching(app: FastAPI, controller: Controller, pool: WorkerPool) -> N
         "/v1/metrics", tags=["watching"], summary="Metrics for Prometheus", response_class=PlainTextResponse
     )
     async def get_metrics() -> Response:
-        return Response(await render_metrics(controller, pool), media_type="text/plain; version=0.0.4")
+        return Response(await render_metrics(controller, pool), media_type=MEDIA_TYPE)
 
 
 async def _stream_events(controller: Controller, after: int | None) -> AsyncIterator[str]:

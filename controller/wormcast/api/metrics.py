@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 
 from wormcast.api.connections import Connection
 from wormcast.api.counters import DROP_NAMES, KIND_NAMES, ProgramCounters, read_program
 from wormcast.counters.ports import read_ports
 from wormcast.discovery.hosts import HOST_STATES
+from wormcast.metrics_page import MetricsPage, Sample
 from wormcast.offload.pool import WorkerPool
 from wormcast.p4rt.session import SwitchSession
 from wormcast.reconcile.controller import Controller
@@ -17,38 +17,9 @@ COUNTER_READ_TIMEOUT_S = 10.0
 """A switch that takes longer to read its counters is left out of this scrape."""
 
 
-Sample = tuple[dict[str, object], float]
-
-
-class _Page:
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def add(self, name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> None:
-        self.begin(name, kind, meaning)
-        self.extend(name, samples)
-
-    def begin(self, name: str, kind: str, meaning: str) -> None:
-        self._lines += [f"# HELP wormcast_{name} {meaning}", f"# TYPE wormcast_{name} {kind}"]
-
-    def extend(self, name: str, samples: Iterable[Sample]) -> None:
-        for labels, value in samples:
-            text = ",".join(f'{label}="{_escape(str(v))}"' for label, v in labels.items())
-            self._lines.append(
-                f"wormcast_{name}{{{text}}} {value:.16g}" if text else f"wormcast_{name} {value:.16g}"
-            )
-
-    def text(self) -> str:
-        return "\n".join(self._lines) + "\n"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 async def render_metrics(controller: Controller, pool: WorkerPool) -> str:
     """The page of /v1/metrics."""
-    page = _Page()
+    page = MetricsPage()
     _add_network(page, controller)
     _add_plans(page, controller)
     _add_rest(page, pool)
@@ -58,7 +29,7 @@ async def render_metrics(controller: Controller, pool: WorkerPool) -> str:
     return page.text()
 
 
-def _add_network(page: _Page, controller: Controller) -> None:
+def _add_network(page: MetricsPage, controller: Controller) -> None:
     sessions = sorted(controller.sessions.items())
     monitor, hosts = controller.monitor, controller.hosts
     now = controller.clock.now()
@@ -149,7 +120,7 @@ def _add_network(page: _Page, controller: Controller) -> None:
     )
 
 
-def _add_plans(page: _Page, controller: Controller) -> None:
+def _add_plans(page: MetricsPage, controller: Controller) -> None:
     planning = controller.planning
     page.add("plan_epoch", "gauge", "epoch of the agent plans", [({}, controller.agent_plans.epoch)])
     page.add("plans_total", "counter", "plans made", [({}, planning.figures.plans)])
@@ -189,7 +160,7 @@ def _add_plans(page: _Page, controller: Controller) -> None:
     )
 
 
-def _add_rest(page: _Page, pool: WorkerPool) -> None:
+def _add_rest(page: MetricsPage, pool: WorkerPool) -> None:
     page.add("rest_jobs_total", "counter", "plans and checks done for requests", [({}, pool.done)])
     page.add(
         "rest_jobs_ended_total", "counter", "plans and checks ended before they were done", [({}, pool.ended)]
@@ -208,7 +179,7 @@ def _add_rest(page: _Page, pool: WorkerPool) -> None:
         page.add(f"rest_connections_{name}_total", "counter", "connections that REST closed", [({}, count)])
 
 
-def _add_transfers(page: _Page, controller: Controller) -> None:
+def _add_transfers(page: MetricsPage, controller: Controller) -> None:
     transfers = controller.transfers
     page.add(
         "transfers_total",
@@ -233,7 +204,7 @@ def _add_transfers(page: _Page, controller: Controller) -> None:
     )
 
 
-async def _add_agents(page: _Page, controller: Controller) -> None:
+async def _add_agents(page: MetricsPage, controller: Controller) -> None:
     agents = sorted(controller.agents.items())
     page.add("agents_attached", "gauge", "agents with a stream", [({}, len(controller.directory.attached()))])
     page.add("agents_refused_total", "counter", "registrations refused", [({}, controller.directory.refused)])
@@ -283,7 +254,7 @@ async def _add_agents(page: _Page, controller: Controller) -> None:
     )
 
 
-async def _add_switch_counters(page: _Page, sessions: list[SwitchSession]) -> None:
+async def _add_switch_counters(page: MetricsPage, sessions: list[SwitchSession]) -> None:
     async def read(session: SwitchSession) -> ProgramCounters:
         try:
             return await read_program(session, COUNTER_READ_TIMEOUT_S)

@@ -46,6 +46,7 @@ _COMMANDS = {
     "events": _Command("wormcast.cli.events", "events", "Follow what happens in the fabric."),
     "send": _Command("wormcast.cli.transfer", "send", "Send a file to a group."),
     "recv": _Command("wormcast.cli.transfer", "recv", "Receive files of a group."),
+    "receive": _Command("wormcast.receive.command", "receive", "Receive files as a service."),
     "status": _Command("wormcast.cli.transfer", "status", "Show what the agent of this host does."),
     "up": _Command("wormcast.cli.fabric", "up", "Bring a fabric up in Mininet."),
     "on": _Command("wormcast.cli.fabric", "on", "Run a command on a host of such a fabric."),

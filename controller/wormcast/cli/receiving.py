@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from pathlib import Path
 
 import click
 
-from wormcast.cli.arriving import ArrivingFile, FileSettings, is_full
-from wormcast.cli.bundle import shown
+from wormcast.cli.arriving import ArrivingFile, FileSettings
 from wormcast.cli.outlet import Outlet
 from wormcast.cli.placing import remove_left_behind
 from wormcast.cli.progress import ProgressLine, facts_of
 from wormcast.cli.refusal import Refusal, show
+from wormcast.cli.session import Session, described, place_of, report_of
 from wormcast.client import (
-    AbortReason,
     Agent,
-    AgentError,
     AgentGoneError,
     AgentTimeoutError,
     AgentUnavailableError,
     Arrival,
-    FileFailed,
-    FileProgress,
-    MessageBegin,
-    MessageData,
-    MessageEnd,
-    MessageLost,
+    IncomingMessage,
     Receiver,
-    ReceiverEvent,
     RefusedError,
     WrittenFile,
 )
-from wormcast.client.files import FileFormatError
 from wormcast.exits import Exit
 
 __all__ = ["FileSettings", "receive_files"]
 
 _RETRY_S = 0.2
 """Between two looks for an agent that is gone."""
-_NAMED_MOST = 4
-"""Of what a message has placed."""
 _NOT_YET = ("no_plan", "unknown_group")
 """What an agent that has just started answers until the controller has sent it its groups."""
 
@@ -151,40 +139,31 @@ def _open_again(
         time.sleep(_RETRY_S)
 
 
-def _abort_reason(code: str) -> AbortReason:
-    """Why a message is given up whose content the agent could not write."""
-    if code == "no_space":
-        return "no_space"
-    return "storage" if code == "storage" else "cancelled"
-
-
-class _Session:
-    """All files that are arriving."""
+class _Session(Session):
+    """Those of `wormcast recv`: into a directory, or whole to standard output, one after another."""
 
     def __init__(
         self, settings: FileSettings, line: ProgressLine, as_json: bool, count: int | None, *, stream: bool
     ) -> None:
-        self._settings = settings
+        super().__init__(settings, stream=stream)
         self._line = line
         self._as_json = as_json
         self._count = count
-        self._stream = stream
-        self._files: dict[int, ArrivingFile] = {}
         self._outlet = Outlet() if settings.to_stdout and not stream else None
-        self._digests: dict[int, tuple[str, Arrival | None]] = {}
-        """Of files that wait for standard output, by handle."""
-        self._settled = 0
-        self._failed = 0
+        self._digests: dict[IncomingMessage, tuple[str, Arrival | None]] = {}
+        """Of files that wait for standard output."""
+        self._taken = 0
+        self._missed = 0
         self._stopped = False
 
     @property
     def is_over(self) -> bool:
         """No more files are wanted, or there is nowhere to put them."""
-        return self._stopped or (self._count is not None and self._settled >= self._count)
+        return self._stopped or (self._count is not None and self._taken >= self._count)
 
     def exit_status(self) -> int:
         """0 if every file came through."""
-        return Exit.INCOMPLETE if self._failed else Exit.DONE
+        return Exit.INCOMPLETE if self._missed else Exit.DONE
 
     def receive(self, agent: Agent, receiver: Receiver, timeout_s: float | None) -> None:
         """Takes what comes until no more is wanted."""
@@ -192,7 +171,7 @@ class _Session:
             writing = self._outlet is not None and self._outlet.is_busy
             event = receiver.next_event(0 if writing else timeout_s)
             if event is not None:
-                self._take(event)
+                self.take(event)
             elif not writing:
                 raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
             if writing:
@@ -205,64 +184,25 @@ class _Session:
                 file.lost = why
             while self._outlet.is_busy and not self.is_over:
                 self._write_out(None, wait=True)
-        for file in list(self._files.values()):
-            self._fail(file, why, None)
+        super().agent_gone(why)
 
-    def drop_all(self) -> None:
-        """Leaves nothing behind that is not whole."""
-        for file in self._files.values():
-            file.drop()
-        self._files.clear()
-
-    def _take(self, event: ReceiverEvent) -> None:
-        """Handles an event; trouble with one file does not end the session."""
-        handle = event.message.handle
-        if isinstance(event, MessageBegin):
-            self._files[handle] = ArrivingFile(self._settings, event.message, stream=self._stream)
-        file = self._files.get(handle)
-        if file is None:
-            return
-        try:
-            match event:
-                case MessageBegin() if event.header is not None:
-                    file.place(event.header)
-                    self._show()
-                case MessageData():
-                    file.write(event.data)
-                    self._show()
-                case FileProgress():
-                    file.note_written(event.size)
-                    self._show()
-                case FileFailed(code="storage") if (fault := file.fault()) is not None:
-                    raise fault
-                case FileFailed():
-                    self._fail(file, event.reason, _abort_reason(event.code))
-                case MessageEnd():
-                    self._finish(file, event.arrival, event.file)
-                case MessageLost() if self._outlet is not None and self._outlet.has_begun(file):
-                    file.lost = event.reason
-                case MessageLost():
-                    self._fail(file, event.reason, None)
-        except FileFormatError as error:
-            self._fail(file, str(error), "cancelled")
-        except RefusedError as error:
-            if file.message.open:
-                self._fail(file, str(error), _abort_reason(error.code))
-            # Else it is lost, and the reason comes next.
-        except OSError as error:
-            self._fail_to_write(file, error)
+    def _lose(self, file: ArrivingFile, reason: str) -> None:
+        if self._outlet is not None and self._outlet.has_begun(file):
+            file.lost = reason
+        else:
+            super()._lose(file, reason)
 
     def _finish(self, file: ArrivingFile, arrival: Arrival | None, written: WrittenFile | None) -> None:
-        path, digest = file.finish(written)
-        if self._outlet is not None:
-            if self._outlet.is_busy:
-                first = self._outlet.files[0].shown
-                text = f"{file.shown} is here and waits: {first} is being written to standard output"
-                self._line.note("waits", text)
-            self._digests[file.message.handle] = (digest, arrival)
-            self._outlet.put(file)
+        if self._outlet is None:
+            super()._finish(file, arrival, written)
             return
-        self._confirm(file, path, digest, arrival)
+        _, digest = file.finish(written)
+        if self._outlet.is_busy:
+            first = self._outlet.files[0].shown
+            text = f"{file.shown} is here and waits: {first} is being written to standard output"
+            self._line.note("waits", text)
+        self._digests[file.message] = (digest, arrival)
+        self._outlet.put(file)
 
     def _write_out(self, agent: Agent | None, *, wait: bool) -> None:
         """Writes a piece to standard output. The agent learns that this is not a program that stands still."""
@@ -278,77 +218,38 @@ class _Session:
             self._fail_to_write(file, error)
             return
         if done:
-            digest, arrival = self._digests.pop(file.message.handle)
+            digest, arrival = self._digests.pop(file.message)
             self._confirm(file, None, digest, arrival)
 
-    def _confirm(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:
-        """The file is whole and in its place: its sender may know."""
-        if file.lost is None:
-            try:
-                file.message.confirm()
-            except (RefusedError, AgentGoneError) as error:
-                file.lost = str(error)
-                if isinstance(error, AgentGoneError):
-                    self._settle(file, path, digest, arrival)
-                    raise
-        self._settle(file, path, digest, arrival)
-
-    def _settle(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:
-        self._files.pop(file.message.handle)
-        file.drop()
-        self._settled += 1
-        self._failed += file.lost is not None
-        names = ", ".join(map(shown, file.placed[:_NAMED_MOST])) or shown(path or file.name or "")
-        more = len(file.placed) - _NAMED_MOST
-        where = f"{names}{f' and {more} more' if more > 0 else ''} from host {file.origin}"
+    def _settled(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:
+        self._taken += 1
+        self._missed += file.lost is not None
+        where = f"{place_of(file, path)} from host {file.origin}"
         lost = f"it is whole, but its sender counts this host as failed: {file.lost}"
-        rate = None if arrival is None else arrival.rate
         if self._as_json:
-            report = {
-                "origin": file.origin,
-                "name": file.name,
-                "path": None if path is None else str(path),
-                **({"placed": [str(one) for one in file.placed]} if file.placed else {}),
-                "bytes": file.size,
-                "sha256": digest,
-                "seconds": None if arrival is None else round(arrival.seconds, 6),
-                "rate_mbit_s": None if rate is None else round(rate / 1e6, 3),
-            }
+            report = report_of(file, path, digest, arrival)
             if file.lost is not None:
                 report["error"] = lost
             click.echo(json.dumps(report), err=self._settings.to_stdout)
         elif not self._settings.to_stdout:
-            at = "" if rate is None else f"{rate / 1e6:.1f} Mb/s, "
-            self._line.say(f"{where}: {file.size} bytes, {at}sha256 {digest}")
+            self._line.say(f"{where}: {described(file, digest, arrival)}")
         if file.lost is not None and not self._as_json:
             self._line.say(f"wormcast: {where}: {lost}")
-        self._show()
 
-    def _fail_to_write(self, file: ArrivingFile, error: OSError) -> None:
-        why = error.strerror or str(error)
-        text = why[:1].lower() + why[1:] if is_full(error) else f"cannot write: {why}"
-        self._fail(file, text, "no_space" if is_full(error) else "storage")
-
-    def _fail(self, file: ArrivingFile, reason: str, abort: AbortReason | None) -> None:
-        self._files.pop(file.message.handle)
+    def _failed(self, file: ArrivingFile, reason: str) -> None:
         if self._outlet is not None:
             self._outlet.remove(file)
-            self._digests.pop(file.message.handle, None)
+            self._digests.pop(file.message, None)
         if file.is_torn:
             reason += f"; {file.size} bytes of it are on standard output, so nothing can follow"
             self._stopped = True
-        file.drop()
-        self._settled += 1
-        self._failed += 1
-        if abort is not None:
-            with contextlib.suppress(AgentError):
-                file.message.abort(abort)
+        self._taken += 1
+        self._missed += 1
         if self._as_json:
             report = {"origin": file.origin, "name": file.name, "error": reason}
             click.echo(json.dumps(report), err=self._settings.to_stdout)
         else:
             self._line.say(f"wormcast: {file.shown}: {reason}")
-        self._show()
 
     def _show(self) -> None:
         """All files together: one line has no room for more."""

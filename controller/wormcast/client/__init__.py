@@ -11,6 +11,7 @@ hostagent/API.md specifies the protocol.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from wormcast.client.connection import (
 from wormcast.client.errors import (
     AgentError,
     AgentGoneError,
+    AgentInterruptedError,
     AgentProtocolError,
     AgentTimeoutError,
     AgentUnavailableError,
@@ -63,6 +65,7 @@ __all__ = [
     "Agent",
     "AgentError",
     "AgentGoneError",
+    "AgentInterruptedError",
     "AgentProtocolError",
     "AgentTimeoutError",
     "AgentUnavailableError",
@@ -97,6 +100,7 @@ class Agent:
     ``path``: the agent's socket; by default WORMCAST_SOCKET, or /run/wormcast/agent.sock.
     ``timeout_s``: how long the agent may take to answer what it can answer at once; None:
     as long as it takes. ``deadline``: no call waits beyond this time.monotonic().
+    ``interrupt``: a descriptor; once it is readable no call waits for long, but raises AgentInterruptedError.
     """
 
     def __init__(
@@ -105,9 +109,10 @@ class Agent:
         *,
         timeout_s: float | None = 15.0,
         deadline: float | None = None,
+        interrupt: int | None = None,
     ) -> None:
         self.path = socket_path(path)
-        self._connection = Connection(self.path, timeout_s=timeout_s, deadline=deadline)
+        self._connection = Connection(self.path, timeout_s=timeout_s, deadline=deadline, interrupt=interrupt)
 
     def __enter__(self) -> Agent:
         return self
@@ -138,12 +143,22 @@ class Agent:
         """Everything about the agent (API.md §4)."""
         return self._connection.ask({"op": "status"})
 
-    def groups(self) -> list[Group]:
-        """The groups this host is a member of."""
+    @property
+    def groups_changed(self) -> bool:
+        """Since ``groups(watch=True)``: there are other groups or members, or a receiver is gone. It is read from
+        what has come (``poll``)."""
+        return self._connection.groups_changed
+
+    def groups(self, *, watch: bool = False) -> list[Group]:
+        """The groups this host is a member of. ``watch``: the agent tells when that changes (``groups_changed``),
+        also where it has none to name yet."""
+        if watch:
+            self._connection.groups_changed = False
         groups: list[Group] = []
+        first: Json = {"watch": True} if watch else {}
         left_out = True
         while left_out:
-            after = {"after": groups[-1].number} if groups else {}
+            after = {"after": groups[-1].number} if groups else first
             answer = self._connection.ask({"op": "groups", **after})
             groups += understood(lambda value: [Group.parse(group) for group in value["groups"]], answer)
             left_out = bool(answer.get("left_out"))
@@ -178,6 +193,11 @@ class Agent:
             request["origin"] = origin
         opened = self._connection.ask(request)
         return understood(lambda answer: Receiver(self._connection, answer), opened)
+
+    def poll(self) -> None:
+        """Takes what has come from the agent, without a wait."""
+        while self._connection.pump(time.monotonic()):
+            pass
 
     def fileno(self) -> int:
         """For select: readable when something has come from the agent."""

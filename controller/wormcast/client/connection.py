@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from wormcast.client.errors import (
     AgentGoneError,
+    AgentInterruptedError,
     AgentProtocolError,
     AgentTimeoutError,
     AgentUnavailableError,
@@ -34,6 +35,8 @@ SOCKET_VARIABLE = "WORMCAST_SOCKET"
 
 _READ_BYTES = 256 << 10
 _RETRY_S = 0.05
+_GRACE_S = 1.0
+"""What is on its way when the program is to end may still come."""
 
 Json = dict[str, Any]
 Result = TypeVar("Result")
@@ -51,10 +54,15 @@ class Connection:
     What the agent sends unasked goes to the handler of its handle.
     """
 
-    def __init__(self, path: Path, *, timeout_s: float | None, deadline: float | None) -> None:
+    def __init__(
+        self, path: Path, *, timeout_s: float | None, deadline: float | None, interrupt: int | None = None
+    ) -> None:
         self._timeout_s = timeout_s
+        self._interrupt = interrupt
         self.deadline = deadline
         """No wait goes beyond it (time.monotonic(); None: no limit): AgentTimeoutError."""
+        self.groups_changed = False
+        """The agent has said so, since it was asked last."""
         self._abandoned: set[int] = set()
         self._late: dict[int, Json] = {}
         self._answered: dict[int, Callable[[], None]] = {}
@@ -62,7 +70,7 @@ class Connection:
         self._decoder = FrameDecoder()
         self._handlers: dict[int, Handler] = {}
         self._next_id = 1
-        self._socket = _connect(path, _sooner(deadline, _after(timeout_s)))
+        self._socket = _connect(path, _sooner(deadline, _after(timeout_s)), interrupt)
         try:
             self.hello = self.ask({"op": "hello", "version": API_VERSION, "client": "wormcast-python"})
         except BaseException:
@@ -172,6 +180,9 @@ class Connection:
                 return message
             if message["event"] == "goodbye":
                 raise AgentGoneError(f"the agent ended the connection: {message.get('reason')}")
+            if message["event"] == "groups_changed":
+                self.groups_changed = True
+                return None
             # A message begins under its receiver's handle; the rest goes by its own.
             name = "receiver" if message["event"] == "message_begin" else "handle"
             self._hand_over(understood(lambda event: int(event[name]), message), message)
@@ -202,13 +213,23 @@ class Connection:
     def _wait(
         self, deadline: float | None, readable: socket.socket | None, writable: socket.socket | None
     ) -> bool:
-        """False if it is not ready by `deadline`; AgentTimeoutError if not by the connection's own."""
+        """False if it is not ready by `deadline`; AgentTimeoutError if not by the connection's own,
+        AgentInterruptedError if the program is to end before."""
         soonest = _sooner(deadline, self.deadline)
         left = None if soonest is None else max(soonest - time.monotonic(), 0.0)
         inputs, outputs = ([readable] if readable else []), ([writable] if writable else [])
-        ready = select.select(inputs, outputs, [], left)
-        if ready[0] or ready[1]:
+        awaited: list[socket.socket | int] = [*inputs]
+        if self._interrupt is not None:
+            awaited.append(self._interrupt)
+        ready = select.select(awaited, outputs, [], left)
+        if readable in ready[0] or ready[1]:
             return True
+        if ready[0]:
+            least = _GRACE_S if left is None else min(left, _GRACE_S)
+            if any(select.select(inputs, outputs, [], least)[:2]):
+                return True
+            if left is None or left > least:
+                raise AgentInterruptedError("the program was stopped before the agent answered")
         if soonest is not None and soonest == self.deadline and soonest != deadline:
             raise AgentTimeoutError("no answer from the agent within the time limit")
         return False
@@ -231,7 +252,7 @@ class Connection:
                         rest = rest[sent:]
                     except BlockingIOError:
                         self._wait(None, None, self._socket)
-        except AgentTimeoutError:
+        except (AgentTimeoutError, AgentInterruptedError):
             # Half a frame may be out: nothing can follow it.
             self._broken = True
             raise
@@ -270,7 +291,7 @@ def _refusal(error: Json) -> RefusedError:
     return RefusedError(str(error["code"]), str(error["message"]), error.get("choices"))
 
 
-def _connect(path: Path, deadline: float | None) -> socket.socket:
+def _connect(path: Path, deadline: float | None, interrupt: int | None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         while True:
@@ -285,6 +306,8 @@ def _connect(path: Path, deadline: float | None) -> socket.socket:
                 if deadline is not None and deadline <= time.monotonic():
                     text = f"the agent at {path} did not accept a connection within the time limit"
                     raise AgentTimeoutError(text) from None
+                if interrupt is not None and select.select([interrupt], [], [], 0)[0]:
+                    raise AgentInterruptedError("the program was stopped before the agent answered") from None
                 time.sleep(_RETRY_S)
     except (OSError, ValueError) as error:
         connection.close()

@@ -23,6 +23,10 @@ class AgentTimeoutError(AgentError):
     """The agent did not answer, or nothing came, in the time given."""
 
 
+class AgentInterruptedError(AgentError):
+    """The program is to end, and did not wait for the agent any longer."""
+
+
 class RefusedError(AgentError):
     """The agent refuses a request; ``code`` is for programs, the text for people."""
 

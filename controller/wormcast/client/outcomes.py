@@ -100,12 +100,14 @@ class Group:
     """Those that take part."""
     left_out: list[LeftOut] = field(default_factory=list)
     """The other members; they do not get messages that begin now."""
+    sink: bool = False
+    """Agents take and drop what comes where nobody receives."""
 
     @classmethod
     def parse(cls, value: Json) -> Group:
         left_out = [LeftOut(int(one["host"]), str(one["reason"])) for one in value.get("left_out", ())]
         number, name, scheme = int(value["group"]), str(value["name"]), str(value["scheme"])
-        return cls(number, name, scheme, list(value["members"]), left_out)
+        return cls(number, name, scheme, list(value["members"]), left_out, bool(value.get("sink", False)))
 
     @property
     def label(self) -> str:

@@ -216,13 +216,16 @@ _LOOK_S = 0.5
 """Between two looks at what is going on while the agent reads a file."""
 
 
-@dataclass
+@dataclass(eq=False)
 class IncomingMessage:
     """A message that arrives; confirm() or abort() it after its end."""
 
     connection: Connection = field(repr=False)
     handle: int
+    group: Group
     origin: int
+    number: int = 0
+    """Which it is of this origin in this group, the same at all members."""
     age_s: float | None = None
     """For how long it had been arriving at this host when it was announced; None: the agent does not tell."""
     open: bool = True
@@ -362,18 +365,23 @@ class Receiver:
         """The next event; None if none comes in time. Taking data out makes room for more."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            while self._events:
-                event = self._events.popleft()
-                if not isinstance(event, (MessageBegin, MessageLost)) and not event.message.open:
-                    # It is lost or settled: without all of its bytes its end would say that it is whole.
-                    continue
-                if isinstance(event, MessageData):
-                    self._make_room(event.message, len(event.data))
+            event = self.take_event()
+            if event is not None or not self._connection.pump(deadline):
                 return event
-            if self._closed is not None:
-                raise HandleClosedError(f"the receiver of group {self.group.label} is closed: {self._closed}")
-            if not self._connection.pump(deadline):
-                return None
+
+    def take_event(self) -> ReceiverEvent | None:
+        """The next event of those that have come; None if there is none. HandleClosedError after the last."""
+        while self._events:
+            event = self._events.popleft()
+            if not isinstance(event, (MessageBegin, MessageLost)) and not event.message.open:
+                # It is lost or settled: without all of its bytes its end would say that it is whole.
+                continue
+            if isinstance(event, MessageData):
+                self._make_room(event.message, len(event.data))
+            return event
+        if self._closed is not None:
+            raise HandleClosedError(f"the receiver of group {self.group.label} is closed: {self._closed}")
+        return None
 
     def _make_room(self, message: IncomingMessage, size: int) -> None:
         """Lets the agent send on; not for every piece, which would cost both sides time."""
@@ -414,7 +422,9 @@ class Receiver:
         if item["event"] == "message_begin":
             handle, origin = understood(lambda event: (int(event["handle"]), int(event["origin"])), item)
             age_us = understood(lambda event: int(event.get("age_us", -1)), item)
-            message = IncomingMessage(self._connection, handle, origin, None if age_us < 0 else age_us / 1e6)
+            number = understood(lambda event: int(event.get("message", 0)), item)
+            age_s = None if age_us < 0 else age_us / 1e6
+            message = IncomingMessage(self._connection, handle, self.group, origin, number, age_s)
             self._connection.attach(message.handle, lambda part: self._take_part(message, part))
             header = item.get("header")
             self._events.append(MessageBegin(message, None if header is None else str(header)))

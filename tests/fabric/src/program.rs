@@ -499,6 +499,7 @@ impl Program {
             Notice::Progress { .. }
             | Notice::MemberUnclaimed { .. }
             | Notice::FileProgress { .. }
+            | Notice::GroupsChanged {}
             | Notice::FileFailed { .. } => {}
             Notice::Goodbye { reason } => panic!("expelled: {reason}"),
         }

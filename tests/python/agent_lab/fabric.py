@@ -1,12 +1,13 @@
 """Runs inside a network namespace of its own: one switch, an agent at each port.
 
 Started by agent_lab.lab as `python fabric.py DIRECTORY AGENT HOSTS GROUPS OPTIONS...`; says
-"ready" when every agent has its plan. Then it takes lines, `kill HOST` and `start HOST`, and says "done" after each;
-it ends with standard input.
+"ready" when every agent has its plan. Then it takes lines, `kill HOST`, `start HOST` and `plan GROUPS`, and says "done"
+after each; it ends with standard input.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -92,25 +93,51 @@ class Directory(agent_pb2_grpc.AgentDirectoryServicer):
     def __init__(self, hosts: int, groups: list[dict[str, Any]]) -> None:
         self._hosts = hosts
         self._groups = groups
+        self.epoch = 1
+        self._changed = threading.Condition()
 
-    def Attach(self, requests: Iterator[Any], _context: Any) -> Iterator[Any]:
+    def plan(self, groups: list[dict[str, Any]]) -> None:
+        """Other groups from now on."""
+        with self._changed:
+            self._groups = groups
+            self.epoch += 1
+            self._changed.notify_all()
+
+    def Attach(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
         host = next(requests).register.host_id
         yield agent_pb2.ControllerMessage(registered=agent_pb2.Registered(host_id=host))
         routes = [agent_pb2.Route(host=to, ports=bytes([to])) for to in range(self._hosts) if to != host]
-        groups = [agent_pb2.Group(**group) for group in self._groups if host in group["members"]]
-        plan = agent_pb2.Plan(epoch=1, host_id=host, routes=routes, tree_routes=routes, groups=groups)
-        yield agent_pb2.ControllerMessage(plan=plan)
+        context.add_callback(self._wake)
+        threading.Thread(target=exhaust, args=(requests,), daemon=True).start()
+        epoch = 0
+        while context.is_active():
+            with self._changed:
+                while self.epoch == epoch and context.is_active():
+                    self._changed.wait()
+                epoch, groups = self.epoch, self._groups
+            own = [agent_pb2.Group(**group) for group in groups if host in group["members"]]
+            plan = agent_pb2.Plan(epoch=epoch, host_id=host, routes=routes, tree_routes=routes, groups=own)
+            yield agent_pb2.ControllerMessage(plan=plan)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+def exhaust(requests: Iterator[Any]) -> None:
+    """Whatever an agent says."""
+    with contextlib.suppress(grpc.RpcError):
         for _ in requests:
             pass
 
 
-def wait_for_plan(path: Path) -> None:
-    """Until the agent at ``path`` has one."""
+def wait_for_plan(path: Path, epoch: int = 1) -> None:
+    """Until the agent at ``path`` has one, of this epoch at least."""
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         try:
             with Agent(path) as agent:
-                if agent.status()["plan_epoch"] > 0:
+                if agent.status()["plan_epoch"] >= epoch:
                     return
         except AgentError:
             pass
@@ -125,8 +152,9 @@ def main() -> None:
         link = f"ip link add h{host} type veth peer name s{host} && ip link set h{host} up && ip link set s{host} up"
         subprocess.run(link, shell=True, check=True)
     Switch([f"s{host}" for host in range(hosts)]).start()
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=hosts + 2))
-    agent_pb2_grpc.add_AgentDirectoryServicer_to_server(Directory(hosts, groups), server)
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=4 * hosts + 2))
+    plans = Directory(hosts, groups)
+    agent_pb2_grpc.add_AgentDirectoryServicer_to_server(plans, server)
     address = f"unix:{directory}/controller.sock"
     server.add_insecure_port(address)
     server.start()
@@ -146,12 +174,16 @@ def main() -> None:
             wait_for_plan(directory / f"h{host}.sock")
         print("ready", flush=True)
         for line in sys.stdin:
-            word, host = line.split()[0], int(line.split()[1])
-            if word == "kill":
-                agents[host].kill()
-                agents[host].wait()
+            word, rest = line.split(maxsplit=1)
+            if word == "plan":
+                plans.plan(json.loads(rest))
+                for host in (host for host, agent in agents.items() if agent.poll() is None):
+                    wait_for_plan(directory / f"h{host}.sock", plans.epoch)
+            elif word == "kill":
+                agents[int(rest)].kill()
+                agents[int(rest)].wait()
             else:
-                start(host)
+                start(int(rest))
             print("done", flush=True)
     finally:
         for agent in agents.values():

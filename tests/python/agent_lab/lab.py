@@ -66,6 +66,13 @@ class Lab:
         print(word, host, file=self._process.stdin, flush=True)
         assert self._process.stdout.readline() == "done\n"
 
+    def plan(self, groups: list[dict[str, Any]]) -> None:
+        """Other groups from now on; all agents have them when this returns."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print("plan", json.dumps(groups), file=self._process.stdin, flush=True)
+        assert self._process.stdout.readline() == "done\n"
+
     def start(
         self, host: int | None, *arguments: str, output: Any = subprocess.PIPE, **options: Any
     ) -> subprocess.Popen[bytes]:

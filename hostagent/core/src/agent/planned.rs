@@ -1,6 +1,7 @@
 //! A plan is put in force.
 
 use super::Agent;
+use crate::clients::GroupTable;
 use crate::plan::{AgentPlan, PlannedGroup, RefusedGroup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ impl Agent {
         for group in groups {
             self.applications.remove_group(group, reason);
         }
+        self.applications.groups_changed();
     }
 
     /// Puts a plan in force. It has been checked whole; what fails here is a limit of the engine.
@@ -112,6 +114,9 @@ impl Agent {
         for group in plan.groups.values() {
             self.applications.plan_group(plan.host, group);
         }
+        if (self.plan.as_ref()).is_none_or(|old| !are_alike(&old.groups, &plan.groups)) {
+            self.applications.groups_changed();
+        }
         let count = plan.groups.len();
         let (epoch, routes) = (plan.epoch, plan.routes.len());
         if self.plan.as_ref().is_none_or(|old| old.epoch != epoch) {
@@ -143,4 +148,13 @@ impl Agent {
         let plan = plan.changed(change).map_err(|error| error.to_string())?;
         self.apply_plan(plan, now)
     }
+}
+
+/// The same groups of the same names, with the same members.
+fn are_alike(some: &GroupTable, others: &GroupTable) -> bool {
+    let is_like = |(one, other): (&Arc<PlannedGroup>, &Arc<PlannedGroup>)| {
+        Arc::ptr_eq(one, other)
+            || (one.id, &one.name, &one.members) == (other.id, &other.name, &other.members)
+    };
+    some.len() == others.len() && some.values().zip(others.values()).all(is_like)
 }

@@ -74,6 +74,9 @@ pub enum Request {
         /// Only those with a greater number; absent: from the first.
         #[serde(default)]
         after: Option<u32>,
+        /// The client wants a [`Notice::GroupsChanged`] when the answer is not true any more.
+        #[serde(default)]
+        watch: bool,
     },
     OpenSender {
         group: GroupSelector,
@@ -321,6 +324,9 @@ pub enum Notice {
         /// A new handle; data frames carry it.
         handle: u32,
         origin: u16,
+        /// Which it is of this origin in this group, the same at all members.
+        #[serde(default)]
+        message: u64,
         /// Data bytes that may come before the client must send window updates.
         window_bytes: u32,
         /// For how long it has been arriving, µs.
@@ -358,6 +364,8 @@ pub enum Notice {
     MessageLost { handle: u32, reason: String },
     /// The sender or receiver is gone.
     HandleClosed { handle: u32, reason: String },
+    /// Other groups than when they were asked for with `watch`, other members, or a receiver is gone. Told once.
+    GroupsChanged {},
     /// The connection ends; no answer is due.
     Goodbye { reason: String },
 }

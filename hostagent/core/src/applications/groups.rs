@@ -122,6 +122,7 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
             "host": one.host.0, "reason": one.reason,
         })).collect::<Vec<Value>>(),
         "ordered": group.sequencer.is_some(),
+        "sink": group.sink,
         "structures": group.structures.iter().map(|one| json!({
             "scheme": one.scheme.name(),
             "bytes_most": (one.bytes_most < u64::MAX).then_some(one.bytes_most),

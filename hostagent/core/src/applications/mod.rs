@@ -9,7 +9,7 @@ mod sending;
 use crate::api::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress};
 use crate::clients::limits::{GROUPS_BYTES_MAX, PROGRESS_MS, RATE_BITS};
 use crate::clients::{
-    Connection, ConnectionId, Connections, Key, Outbound, Patience, Serving, limits, send,
+    Connection, ConnectionId, Connections, Key, Outbound, Patience, Serving, Watch, limits, send,
     unknown_handle,
 };
 use crate::order::MessageId;
@@ -102,7 +102,11 @@ impl Applications {
                 let text = "hello, status and files are not for the data plane";
                 Err(ApiError::new(ErrorCode::WrongState, text))
             }
-            Request::Groups { after } => {
+            Request::Groups { after, watch } => {
+                let open = self.connections.open.get_mut(&connection);
+                if let Some(connection) = open.filter(|_| watch) {
+                    connection.watch = Watch::Asked;
+                }
                 let (groups, left_out) = self.describe_groups(serving, after)?;
                 Ok(Some(json!({ "groups": groups, "left_out": left_out })))
             }
@@ -402,6 +406,11 @@ impl Applications {
     pub fn end_senders(&mut self, group: GroupId, reason: &str) {
         self.sending
             .end_stream(&mut self.connections, group, reason);
+    }
+
+    /// The plan has other groups than before, or other members in them.
+    pub fn groups_changed(&mut self) {
+        self.connections.tell_watchers();
     }
 
     /// A group left the plan, or the engine starts anew.

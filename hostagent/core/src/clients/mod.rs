@@ -70,12 +70,24 @@ pub enum Outbound {
     Close { reason: String },
 }
 
+/// Whether a client wants to know that the groups of this host change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Watch {
+    #[default]
+    No,
+    /// It is told of the next change.
+    Asked,
+    /// It has been told, and has not asked again.
+    Told,
+}
+
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Process at the other end, for error texts.
     pub(crate) process: String,
     next_number: u32,
     pub(crate) handles: usize,
+    pub(crate) watch: Watch,
 }
 
 impl Connection {
@@ -84,6 +96,7 @@ impl Connection {
             process,
             next_number: 1,
             handles: 0,
+            watch: Watch::No,
         }
     }
 
@@ -120,6 +133,25 @@ impl Connection {
 pub(crate) struct Connections {
     pub(crate) open: BTreeMap<ConnectionId, Connection>,
     pub(crate) outbound: VecDeque<(ConnectionId, Outbound)>,
+}
+
+impl Connections {
+    /// Tells whoever watches the groups that they are not as they were.
+    pub(crate) fn tell_watchers(&mut self) {
+        for (&id, connection) in &mut self.open {
+            if connection.watch == Watch::Asked {
+                connection.watch = Watch::Told;
+                let notice = Outbound::Notice(Notice::GroupsChanged {});
+                self.outbound.push_back((id, notice));
+            }
+        }
+    }
+
+    /// Somebody has been told of groups, and may be about to receive from them.
+    pub(crate) fn any_told(&self) -> bool {
+        let mut open = self.open.values();
+        open.any(|connection| connection.watch == Watch::Told)
+    }
 }
 
 pub(crate) fn send(connections: &mut Connections, connection: ConnectionId, outbound: Outbound) {

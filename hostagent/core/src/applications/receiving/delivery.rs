@@ -94,6 +94,7 @@ impl Receiving {
             let stream = self.streams.get(&key)?;
             return stream.readable.then(|| now.plus_us(TURN_LOOK_US));
         }
+        let wait_us = self.receiver_wait_us(connections);
         let stream = self.streams.get_mut(&key)?;
         let receiver = self.receivers.iter().find(|(_, receiver)| {
             receiver.group == group && receiver.origin.is_none_or(|wanted| wanted == origin)
@@ -111,7 +112,6 @@ impl Receiving {
             }
             if !engine.has_message(group, origin) {
                 // Nobody waits for what is not there, or not any more.
-                let wait_us = self.patience.receiver_wait_us;
                 let passed = |since: Instant| since.plus_us(wait_us) <= now;
                 stream.unclaimed_since = stream.unclaimed_since.filter(|&since| passed(since));
                 stream.unclaimed_due = None;
@@ -119,7 +119,7 @@ impl Receiving {
                 return None;
             }
             let since = *stream.unclaimed_since.get_or_insert(now);
-            let deadline = since.plus_us(self.patience.receiver_wait_us);
+            let deadline = since.plus_us(wait_us);
             if deadline > now {
                 let due = stream
                     .unclaimed_due
@@ -137,6 +137,16 @@ impl Receiving {
         };
         (stream.unclaimed_since, stream.unclaimed_due) = (None, None);
         self.read_stream(engine, connections, key, receiver, now)
+    }
+
+    /// How long a message waits for a receiver: longer where a client has yet to ask which groups there are now.
+    fn receiver_wait_us(&self, connections: &Connections) -> u64 {
+        let patience = &self.patience;
+        if connections.any_told() {
+            patience.receiver_stall_us.max(patience.receiver_wait_us)
+        } else {
+            patience.receiver_wait_us
+        }
     }
 
     /// Takes what is there and drops it; confirms each message at its end. At the pace at which a receiver
@@ -263,6 +273,9 @@ impl Receiving {
                     receiver: receiver.number,
                     handle: number,
                     origin: origin.0,
+                    message: engine
+                        .arrived_from(group, origin)
+                        .map_or(0, |at| u64::from(at.stream) << 32 | u64::from(at.next.0)),
                     window_bytes: MESSAGE_WINDOW_BYTES,
                     age_us: engine
                         .message_arrival(group, origin)

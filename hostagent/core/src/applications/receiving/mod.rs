@@ -345,6 +345,8 @@ impl Receiving {
             let _ = engine.abort(group, origin, FailReason::Cancelled, now);
             self.drop_message(connections, message);
         }
+        // Another may receive there now.
+        connections.tell_watchers();
         Ok(())
     }
 
