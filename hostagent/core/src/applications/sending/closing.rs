@@ -1,10 +1,13 @@
-//! Senders that are closed: by their owner, with its connection, or with their group.
+//! Senders that are closed: by their owner, with its connection, or with their group; what is told of a file that is cancelled.
 
+use super::left_out::add_left_out;
 use super::{Item, Sender, Sending};
-use crate::api::{ApiError, ErrorCode, Notice};
+use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
 use crate::clients::{ConnectionId, Connections, Key, Outbound, reply, send};
-use wormcast_protocol::{Engine, Instant};
-use wormcast_wire::GroupId;
+use crate::plan::LeftOut;
+use crate::transfers::CANCELLED;
+use wormcast_protocol::{Engine, Instant, MemberState};
+use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Sending {
     /// Closes a sender: at its owner's wish (`reason` none) or against it.
@@ -37,6 +40,20 @@ impl Sending {
             }
         }
         sender.dismiss(connections, key, reason);
+    }
+
+    /// A message is about to be cancelled: if it is a file, that is told of it.
+    pub(super) fn cancel_transfer(
+        &mut self,
+        engine: &Engine,
+        group: GroupId,
+        message: u64,
+        why: &str,
+    ) {
+        (self.transfers).cancel(group, message, engine, why, |began_without| {
+            let states = engine.member_states(group, message).unwrap_or_default();
+            cancelled_outcomes(states, began_without)
+        });
     }
 
     /// Closes every sender of a connection.
@@ -118,4 +135,27 @@ impl Sender {
             }
         }
     }
+}
+
+/// Nobody has a message without its end.
+fn cancelled_outcomes(
+    states: Vec<(HostId, MemberState)>,
+    began_without: &[LeftOut],
+) -> Vec<MemberOutcome> {
+    let outcome = |(host, state): (HostId, MemberState)| {
+        let reason = match state {
+            MemberState::Failed(reason) if reason != FailReason::Removed => reason.to_string(),
+            _ => CANCELLED.to_owned(),
+        };
+        let outcome = MemberOutcome {
+            host: host.0,
+            delivered: false,
+            reason: Some(reason),
+            left_out: false,
+        };
+        (host.0, outcome)
+    };
+    let mut outcomes = states.into_iter().map(outcome).collect();
+    add_left_out(&mut outcomes, began_without);
+    outcomes.into_values().collect()
 }

@@ -8,7 +8,6 @@ use crate::clients::Serving;
 use crate::clients::limits::OUTCOMES_MAX;
 use crate::clients::{Key, Outbound, reply, send, unknown_handle};
 use crate::plan::LeftOut;
-use crate::transfers::CANCELLED;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wormcast_protocol::{Engine, Instant, MemberState, Unclaimed};
@@ -196,20 +195,6 @@ impl Sending {
         });
     }
 
-    /// A message is about to be cancelled: if it is a file, that is told of it.
-    pub(super) fn cancel_transfer(
-        &mut self,
-        engine: &Engine,
-        group: GroupId,
-        message: u64,
-        why: &str,
-    ) {
-        (self.transfers).cancel(group, message, engine, why, |began_without| {
-            let states = engine.member_states(group, message).unwrap_or_default();
-            cancelled_outcomes(states, began_without)
-        });
-    }
-
     /// The engine reports that a member will not have a message.
     pub(crate) fn on_member_aborted(
         &self,
@@ -254,29 +239,6 @@ fn stable_outcomes(
         (host, outcome)
     };
     let mut outcomes = outcomes.into_iter().map(outcome).collect();
-    add_left_out(&mut outcomes, began_without);
-    outcomes.into_values().collect()
-}
-
-/// Nobody has a message without its end.
-fn cancelled_outcomes(
-    states: Vec<(HostId, MemberState)>,
-    began_without: &[LeftOut],
-) -> Vec<MemberOutcome> {
-    let outcome = |(host, state): (HostId, MemberState)| {
-        let reason = match state {
-            MemberState::Failed(reason) if reason != FailReason::Removed => reason.to_string(),
-            _ => CANCELLED.to_owned(),
-        };
-        let outcome = MemberOutcome {
-            host: host.0,
-            delivered: false,
-            reason: Some(reason),
-            left_out: false,
-        };
-        (host.0, outcome)
-    };
-    let mut outcomes = states.into_iter().map(outcome).collect();
     add_left_out(&mut outcomes, began_without);
     outcomes.into_values().collect()
 }
