@@ -12,9 +12,10 @@ import click
 from wormcast_planner import HOST_ID_MAX
 
 from wormcast.cli.arriving import FileSettings
+from wormcast.cli.bundle import BundleOptions
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal
-from wormcast.cli.transfer import fail, parse_group, socket_option
+from wormcast.cli.transfer import fail, owner_option, parse_group, socket_option, xattrs_option
 from wormcast.client import AgentError
 from wormcast.receive.history import Record, read_history
 
