@@ -4,5 +4,6 @@ mod files;
 mod local_api;
 mod measure;
 mod operation;
+mod receivers;
 mod support;
 mod transfer;

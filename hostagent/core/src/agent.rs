@@ -13,7 +13,7 @@ mod planned;
 pub use lag::LagReport;
 
 use crate::api::{ApiError, NumberedRequest};
-use crate::applications::Applications;
+use crate::applications::{Applications, OpenReceivers};
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::pacing::Pacing;
@@ -312,6 +312,11 @@ impl Agent {
     /// The next report to the controller.
     pub fn poll_report(&mut self) -> Option<MemberReport> {
         self.reports.pop_front()
+    }
+
+    /// All receivers that local clients have open, if others are than when this was asked last.
+    pub fn changed_receivers(&mut self) -> Option<OpenReceivers> {
+        self.applications.changed_receivers()
     }
 
     /// The next line for the operator.

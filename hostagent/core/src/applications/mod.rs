@@ -16,6 +16,7 @@ use crate::order::MessageId;
 use crate::plan::PlannedGroup;
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
+pub use receiving::OpenReceivers;
 use receiving::Receiving;
 use sending::{LeftOuts, Sending};
 use serde_json::{Value, json};
@@ -450,6 +451,11 @@ impl Applications {
             described.push(value);
         }
         Ok((described, left_out))
+    }
+
+    /// All receivers, if others are open than when this was asked last.
+    pub fn changed_receivers(&mut self) -> Option<OpenReceivers> {
+        self.receiving.changed_receivers()
     }
 
     fn kind_of(&self, key: Key) -> Option<Kind> {
