@@ -297,7 +297,7 @@ impl DirectoryClient {
         let mut reported = BTreeMap::new();
         let mut tick = tokio::time::interval(STATISTICS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.reports.receivers.mark_changed();
+        self.tell_receivers(&outgoing).await?;
         loop {
             tokio::select! {
                 message = stream.message() => {
