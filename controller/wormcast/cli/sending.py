@@ -10,9 +10,11 @@ from pathlib import Path
 
 from wormcast.cli.content import Content, open_content
 from wormcast.cli.progress import ProgressLine, Rate, facts_of
+from wormcast.cli.recipients import MembersMissingError, Recipients, open_sender
 from wormcast.cli.send_report import (
     Outcome,
     report_agent_gone,
+    report_missing,
     report_outcome,
     report_timeout,
 )
@@ -62,12 +64,11 @@ class _Sending:
 
 def send_file(
     file: Path,
-    group: int | str,
+    recipients: Recipients,
     name: str | None,
     timeout_s: float | None,
     socket: Path | None,
     as_json: bool,
-    only_present: bool = False,
 ) -> int:
     """Sends the file; returns the exit status. The time given is for all of it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -79,7 +80,20 @@ def send_file(
         try:
             # However long the agent takes: a machine that stands still has not failed.
             agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
-            outcome = _send(agent, group, content, state, display)
+            state.sender = open_sender(
+                agent,
+                recipients,
+                lambda group: agent.open_sender(
+                    group, on_progress=display.update, on_unclaimed=display.note_unclaimed
+                ),
+                timeout_s,
+                display.note_waiting,
+            )
+            outcome = _send(agent, state.sender, content, state, display)
+        except MembersMissingError as missing:
+            display.close()
+            report_missing(state.shown, missing, as_json)
+            return Exit.TIMEOUT
         except AgentTimeoutError as error:
             assert timeout_s is not None
             known = _give_up(agent, state)
@@ -115,13 +129,12 @@ def send_file(
         seconds,
         display.unclaimed,
         as_json,
-        only_present,
+        recipients.only_present,
     )
 
 
-def _send(agent: Agent, group: int | str, content: Content, state: _Sending, display: _Display) -> Outcome:
-    sender = agent.open_sender(group, on_progress=display.update, on_unclaimed=display.note_unclaimed)
-    state.sender, state.since = sender, time.monotonic()
+def _send(agent: Agent, sender: Sender, content: Content, state: _Sending, display: _Display) -> Outcome:
+    state.since = time.monotonic()
     display.describe(sender)
     _write(agent, sender, content, state)
     state.message = sender.end()
@@ -271,6 +284,10 @@ class _Display:
             counted(progress.retransmissions, "retransmission"),
         ]
         self._line.show(facts_of(self._name, stable, self._size, rate, *more))
+
+    def note_waiting(self, text: str, hosts: list[int]) -> None:
+        """Nothing is sent yet."""
+        self._line.note("members-missing", text, hosts=hosts)
 
     def note_unclaimed(self, host: int) -> None:
         """Nobody receives there."""
