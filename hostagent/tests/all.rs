@@ -4,6 +4,7 @@ mod files;
 mod local_api;
 mod measure;
 mod operation;
+mod receivers;
 mod support;
 mod transfer;
 mod watching;

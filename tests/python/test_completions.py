@@ -45,6 +45,8 @@ def test_names_of_the_running_fabric(fabric: Shell, name: str) -> None:  # noqa:
         for words in (["group", "delete", ""], ["group", "show", "im"], ["group", "delete", "x", "im"]):
             assert f"images-{name}" in offered(fabric, name, *words)
         assert f"images-{name}" in offered(fabric, name, "send", "x", "--group", "im")
+        assert {"h0", "h1"} <= offered(fabric, name, "send", "x", "--to", "")
+        assert offered(fabric, name, "send", "x", "--to", "h0,h") == {"h0,h1"}
         assert {"h0", "h1"} <= offered(fabric, name, "group", "create", "")
         assert offered(fabric, name, "group", "create", "h0", "h") == {"h1"}
         assert f"images-{name}" in offered(fabric, name, "guard", "set", "on", "--close", "im")

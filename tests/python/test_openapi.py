@@ -48,6 +48,7 @@ put /v1/switching {"mode": "packet"}
 post /v1/groups {"name": "one", "scheme": "switch", "members": [0, 1, 2], "class_d": "239.1.2.3"}
 post /v1/groups [{"name": "two", "scheme": "auto", "members": [0, 1]}]
 post /v1/groups {"name": "three", "scheme": "switch", "members": [0, 1, 2], "gather": true}
+put /v1/groups {"members": [1, 2]}
 get /v1/groups
 get /v1/groups/one
 get /v1/groups/one/members

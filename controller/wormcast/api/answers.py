@@ -257,6 +257,16 @@ class Member(Answer):
     plan_epoch: int | None
     planned: bool
     installed: bool
+    receives: Annotated[
+        bool | None,
+        Field(
+            description="it has a receiver open in the group as it is planned now, for messages of all other members; null: "
+            "its agent is not connected, or does not say"
+        ),
+    ]
+    receives_from: Annotated[
+        list[int], Field(description="where its receivers are open for these members alone")
+    ]
     refused: Annotated[
         str | None,
         Field(

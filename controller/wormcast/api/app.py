@@ -253,6 +253,15 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
             return JSONResponse(views.show_group(controller, made[0]), 201)
         return StreamingResponse(_list_groups(controller, made), 201, media_type=CONTENT_TYPE)
 
+    @app.put("/v1/groups", tags=["groups"], summary="The group of some members, made if there is none")
+    async def put_groups(body: MembersBody, wait: Wait = None) -> dict[str, Any]:
+        """The group of these members and no others that is named by them, such as `to-0-1-5`. The same members give the
+        same group, whoever asks. It has scheme `auto`."""
+        group, is_new = registry.of_members(body.members)
+        if is_new:
+            await controller.announce_groups("group_created", [group], wait)
+        return views.show_group(controller, group)
+
     @app.delete("/v1/groups", tags=["groups"], summary="Delete several groups: all or none")
     async def delete_groups(body: GroupKeysBody, wait: Wait = None) -> dict[str, Any]:
         gone = registry.delete_all(body.groups)

@@ -50,6 +50,7 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("put", "/v1/switching"): (Switching,),
     ("get", "/v1/groups"): (answers.Groups,),
     ("post", "/v1/groups"): (answers.Group, answers.Groups),
+    ("put", "/v1/groups"): (answers.Group,),
     ("delete", "/v1/groups"): (answers.Deleted,),
     ("get", "/v1/groups/{group}"): (answers.Group,),
     ("delete", "/v1/groups/{group}"): (),

@@ -19,6 +19,7 @@ from wormcast.api.plan_requests import (
 from wormcast.discovery.hosts import HostRecord, iso_time
 from wormcast.network.groups import Group
 from wormcast.network.ids import HostId, SwitchId
+from wormcast.reconcile.agent_status import AgentStatus
 from wormcast.reconcile.controller import Controller
 from wormcast.routing.fallback import runs_as
 
@@ -127,6 +128,7 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
         record = controller.hosts.get(member)
         planned = controller.planning.planned(member, group.id)
         status = controller.agents.get(member)
+        installed = status is not None and planned is not None and status.has_installed(planned)
         members.append(
             {
                 "host": member,
@@ -137,7 +139,8 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
                 "away_since": iso_time(record.away_since) if record else None,
                 "plan_epoch": controller.agent_events.followed_epoch(member),
                 "planned": planned is not None,
-                "installed": status is not None and planned is not None and status.has_installed(planned),
+                "installed": installed,
+                **_show_receivers(status, group, installed),
                 "refused": None if status is None else status.refusal(group),
             }
         )
@@ -173,6 +176,15 @@ def show_group(controller: Controller, group: Group) -> dict[str, Any]:
             if refusal.group in numbers
         ],
     }
+
+
+def _show_receivers(status: AgentStatus | None, group: Group, installed: bool) -> dict[str, Any]:
+    """What a member receives. A receiver in a group that had this number before, which its agent may still have, is
+    none in this one."""
+    if status is None or status.receivers is None:
+        return {"receives": None, "receives_from": []}
+    origins = status.receivers.get(group.id, frozenset()) if installed else frozenset()
+    return {"receives": origins is None, "receives_from": sorted(origins or ())}
 
 
 def _mtu(controller: Controller, group: Group) -> int | None:

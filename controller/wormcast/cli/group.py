@@ -261,18 +261,27 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
         )
     print_table(
         "",
-        ["host", "name", "state", "takes part", "plan"],
+        ["host", "name", "state", "takes part", "receives", "plan"],
         [
             [
                 m["host"],
                 m["name"],
                 m["state"],
                 "yes" if m["takes_part"] else f"no: {m['reason']}",
+                _receives(m),
                 m["plan_epoch"],
             ]
             for m in value["state"]
         ],
     )
+
+
+def _receives(member: dict[str, Any]) -> str | None:
+    """Whether a receiver is open at a member, or for whose messages; None: its agent does not say."""
+    if member.get("receives") is None:
+        return None
+    origins = " ".join(map(str, member["receives_from"]))
+    return "yes" if member["receives"] else f"from {origins}" if origins else "no"
 
 
 def _left_out(members: list[dict[str, Any]], most: int = 4) -> str:

@@ -58,8 +58,8 @@ class _UnixConnection(http.client.HTTPConnection):
 class Client:
     """Requests to one controller."""
 
-    def __init__(self, address: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        """`address` is `http://host:port`, `host:port` or `unix:/path`."""
+    def __init__(self, address: str, *, timeout_s: float | None = TIMEOUT_S) -> None:
+        """`address` is `http://host:port`, `host:port` or `unix:/path`; `timeout_s` None: an answer may take any time."""
         self._address = address
         self._timeout_s = timeout_s
 

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from wormcast.cli.recipients import MembersMissingError
 from wormcast.cli.refusal import Refusal, show
 from wormcast.client import MemberState, Sender
 from wormcast.counted import counted
@@ -118,6 +119,22 @@ def report_timeout(
     _report_unsettled(refusal, name, sender, members, leftover, as_json, timeout_s=timeout_s)
 
 
+def report_missing(name: str, missing: MembersMissingError, as_json: bool) -> None:
+    """The time is over before all members were there."""
+    text = f"after {missing.seconds:g} s ({missing.option}): {missing.reason}; nothing was sent"
+    if as_json:
+        members = missing.members
+        group = missing.group
+        report = {
+            **({} if group is None else {"group": group["id"], "scheme": group["scheme"]}),
+            "name": name,
+            missing.option.removeprefix("--").replace("-", "_") + "_s": missing.seconds,
+            **_known_of("cancelled", members),
+        }
+        click.echo(json.dumps(report))
+    show(Refusal(text, code="timeout", exit_code=Exit.TIMEOUT), as_json)
+
+
 def report_agent_gone(name: str, sender: Sender, why: str, as_json: bool) -> None:
     """The agent ended, and with it the stream: what is known of each member."""
     members, leftover = _unknown(sender), "lost"
@@ -156,21 +173,11 @@ def _report_unsettled(
     as_json: bool,
     **more: Any,
 ) -> None:
-    count = _count(members)
     if as_json:
         report: dict[str, Any] = {
             "name": name,
             **more,
-            **{state: count[state] for state in ("delivered", "failed", "pending", "unknown")},
-            "leftover": leftover,
-            "members": [
-                {
-                    "host": member.host,
-                    "state": "unknown" if member.state == "unconfirmed" else member.state,
-                    "reason": member.reason,
-                }
-                for member in members
-            ],
+            **_known_of(leftover, members),
         }
         if sender is not None:
             report = {"group": sender.group.number, "scheme": sender.group.scheme, **report}
@@ -179,6 +186,20 @@ def _report_unsettled(
         _print_members(members)
         click.echo(_LEFTOVERS[leftover])
     show(refusal, as_json)
+
+
+def _known_of(leftover: str, members: list[MemberState]) -> dict[str, Any]:
+    count = _count(members)
+    states = [
+        {
+            "host": member.host,
+            "state": "unknown" if member.state == "unconfirmed" else member.state,
+            "reason": member.reason,
+        }
+        for member in members
+    ]
+    counts = {state: count[state] for state in ("delivered", "failed", "pending", "unknown")}
+    return {**counts, "leftover": leftover, "members": states}
 
 
 def _unknown(sender: Sender) -> list[MemberState]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from wormcast.cli.bundle import BundleOptions, shown
 from wormcast.cli.content import Content, open_content
 from wormcast.cli.progress import ProgressLine, Rate, facts_of
+from wormcast.cli.recipients import MembersMissingError, Recipients, open_sender
 from wormcast.cli.send_report import (
     Outcome,
     report_agent_gone,
+    report_missing,
     report_outcome,
     report_timeout,
 )
@@ -64,13 +66,12 @@ class _Sending:
 def send_files(
     files: list[Path],
     options: BundleOptions,
-    group: int | str,
+    recipients: Recipients,
     name: str | None,
     timeout_s: float | None,
     rate_bits: int | None,
     socket: Path | None,
     as_json: bool,
-    only_present: bool = False,
 ) -> int:
     """Sends files and directories as one message; returns the exit status. The time given is for all of it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -83,7 +84,23 @@ def send_files(
         try:
             # However long the agent takes: a machine that stands still has not failed.
             agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
-            outcome = _send(agent, group, rate_bits, content, state, display)
+            state.sender = open_sender(
+                agent,
+                recipients,
+                lambda group: agent.open_sender(
+                    group,
+                    on_progress=display.update,
+                    on_unclaimed=display.note_unclaimed,
+                    rate_bits=rate_bits,
+                ),
+                timeout_s,
+                display.note_waiting,
+            )
+            outcome = _send(agent, state.sender, content, state, display)
+        except MembersMissingError as missing:
+            display.close()
+            report_missing(state.shown, missing, as_json)
+            return Exit.TIMEOUT
         except AgentTimeoutError as error:
             assert timeout_s is not None
             known = _give_up(agent, state)
@@ -119,7 +136,7 @@ def send_files(
         seconds,
         display.unclaimed,
         as_json,
-        only_present,
+        recipients.only_present,
     )
 
 
@@ -129,18 +146,8 @@ def _name(files: list[Path]) -> str:
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
-def _send(
-    agent: Agent,
-    group: int | str,
-    rate_bits: int | None,
-    content: Content,
-    state: _Sending,
-    display: _Display,
-) -> Outcome:
-    sender = agent.open_sender(
-        group, on_progress=display.update, on_unclaimed=display.note_unclaimed, rate_bits=rate_bits
-    )
-    state.sender, state.since = sender, time.monotonic()
+def _send(agent: Agent, sender: Sender, content: Content, state: _Sending, display: _Display) -> Outcome:
+    state.since = time.monotonic()
     display.describe(sender)
     _write(agent, sender, content, state)
     state.message = sender.end()
@@ -297,6 +304,10 @@ class _Display:
             more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
             text = f"{shown(paths[0])}{more}: no file, directory or link; not sent"
             self._line.note("left-out", text, paths=paths)
+
+    def note_waiting(self, text: str, hosts: list[int]) -> None:
+        """Nothing is sent yet."""
+        self._line.note("members-missing", text, hosts=hosts)
 
     def note_unclaimed(self, host: int) -> None:
         """Nobody receives there."""

@@ -16,8 +16,9 @@ import click
 from wormcast_planner import HOST_ID_MAX
 
 from wormcast.cli.completion import complete_own_groups
+from wormcast.cli.host_list import complete_host_list, parse_hosts
 from wormcast.cli.refusal import Refusal, explain_os
-from wormcast.cli.rest import API_ENVIRONMENT, Client, Refused, Unavailable
+from wormcast.cli.rest import API_DEFAULT, API_ENVIRONMENT, Client, Refused, Unavailable, api_address
 from wormcast.client import (
     SOCKET_VARIABLE,
     Agent,
@@ -69,6 +70,17 @@ def _seconds(
     return value
 
 
+def _wait_seconds(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: float | None,
+) -> float | None:
+    if value is not None and not 0 < value <= SECONDS_MAX:
+        text = f"{value:g} is not a number of seconds above 0 and up to {SECONDS_MAX}"
+        raise click.BadParameter(f"{text}; leave the option out to send at once")
+    return value
+
+
 xattrs_option = click.option(
     "--xattrs",
     is_flag=True,
@@ -103,6 +115,15 @@ def _rate(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True)
 )
 @click.option("--group", "-g", help="Group, by number or name.", shell_complete=complete_own_groups)
+@click.option(
+    "--to",
+    "-w",
+    "hosts",
+    metavar="HOSTS",
+    multiple=True,
+    shell_complete=complete_host_list,
+    help="In place of a group: hosts by number or name, between commas or spaces, with ranges such as 'h[1-4,7]'.",
+)
 @click.option("--name", help="Name that the receivers see, of one FILE. [default: its own]")
 @click.option(
     "--exclude",
@@ -131,11 +152,26 @@ def _rate(
     is_flag=True,
     help="Members that take no part in the group when the file is sent, such as those away, do not count.",
 )
+@click.option(
+    "--wait-for-members",
+    "wait_s",
+    type=float,
+    callback=_wait_seconds,
+    metavar="SECONDS",
+    help="Before anything is sent, wait up to so long until every member takes part and has a receiver open.",
+)
+@click.option(
+    "--api",
+    metavar="ADDRESS",
+    help="Controller, as http://host:port or unix:/path, for --to and --wait-for-members. "
+    f"[default: ${API_ENVIRONMENT} or {API_DEFAULT}]",
+)
 @socket_option
 @json_option
 def send(
     files: tuple[Path, ...],
     group: str | None,
+    hosts: tuple[str, ...],
     name: str | None,
     exclude: tuple[str, ...],
     xattrs: bool,
@@ -144,15 +180,20 @@ def send(
     timeout: float | None,
     rate_bits: int | None,
     only_present: bool,
+    wait_s: float | None,
+    api: str | None,
     socket: Path | None,
     as_json: bool,
 ) -> None:
-    """Send FILEs and directories (- for standard input) to every member of a group.
+    """Send FILEs and directories (- for standard input) to every member of a group, or to hosts.
 
     Directories go with all that is in them: files with their holes, hard and symbolic links,
     permissions and times. Sockets, pipes and devices do not. What changes while it is sent
     is not sent, and nobody gets a part. All of it is one message: a member has everything or
     nothing.
+
+    Hosts named with --to get a group that is called by its members, such as to-0-1-5, and is
+    used again for the same ones, whoever of them sends. It stays until 'wormcast group delete'.
 
     Members of the group that are away do not get the file, and are named as those that
     failed are. With --only-present they do not count, unless nobody else is there.
@@ -171,11 +212,12 @@ def send(
     1   the group was deleted meanwhile
     2   the options, the file or the group is refused
     3   some members failed or are away, or the agent ended meanwhile: what is known of each is listed
-    4   --timeout passed
-    69  no agent
+    4   --timeout passed, or --wait-for-members, and then nothing was sent
+    69  no agent, or no controller for --to or --wait-for-members
     """
     from wormcast.cli.bundle import BundleOptions, refusals
     from wormcast.cli.content import is_bundle
+    from wormcast.cli.recipients import Recipients
 
     paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner)
     if len(paths) > 1 and Path("-") in paths:
@@ -190,15 +232,27 @@ def send(
         with refusals():
             show_what_is_sent(paths, options, as_json)
         return
-    if group is None:
-        raise click.UsageError("Missing option '--group' / '-g'.")
     from wormcast.cli.sending import send_files
 
+    if (group is None) is not bool(hosts):
+        given = "both are given" if hosts else "neither is given"
+        raise click.UsageError(f"give one of --group and --to; {given}")
+    if api is not None and group is not None and wait_s is None:
+        raise Refusal(
+            "--api has no effect with --group alone; it is for --to and --wait-for-members",
+            code="without-effect",
+            value="--api",
+        )
+    recipients = Recipients(
+        None if group is None else parse_group(group),
+        tuple(parse_hosts(",".join(hosts))) if hosts else (),
+        wait_s,
+        only_present,
+        api_address(api),
+    )
     try:
         with refusals():
-            code = send_files(
-                paths, options, parse_group(group), name, timeout, rate_bits, socket, as_json, only_present
-            )
+            code = send_files(paths, options, recipients, name, timeout, rate_bits, socket, as_json)
     except (AgentError, OSError) as error:
         fail(error)
     sys.exit(code)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from wormcast_planner import ALTERNATIVES_MAX, GROUP_ID_MAX, HOST_ID_MAX
 
 from wormcast.discovery.hosts import HostRefused
-from wormcast.network.ids import HostId
+from wormcast.network.ids import GroupId, HostId
 
 MESSAGE_BYTES_MAX = 1 << 20
 """Longest message of an agent: Statistics of 4,096 counters, or an answer that refuses 1,024 groups."""
@@ -28,6 +28,8 @@ REVISION_RATE = 3
 MTU_MAX = 0xFFFF
 ROUTE_USES_MAX = 256
 """Hosts to which one message says how often routes were used; further ones are not read."""
+RECEIVERS_MAX = 4096
+"""Open receivers in one message; further ones are not read. An agent opens 2,048 at most."""
 NOTHING: Mapping[int, str] = MappingProxyType({})
 """No group is refused."""
 
@@ -35,6 +37,10 @@ NOTHING: Mapping[int, str] = MappingProxyType({})
 RouteUses: TypeAlias = Mapping[HostId, tuple[int, ...]]
 """How many messages took each of the routes to a host."""
 NO_USES: RouteUses = MappingProxyType({})
+
+
+OpenReceivers: TypeAlias = Mapping[GroupId, frozenset[HostId] | None]
+"""Groups in which a host has receivers open, and whose messages alone they take; None: those of all."""
 
 
 class BadMessage(ValueError):
@@ -67,6 +73,23 @@ def read_route_uses(statistics: Any) -> RouteUses:
             raise BadMessage(f"it counts routes to host {use.host}; possible: 0 to {HOST_ID_MAX}")
         uses[HostId(use.host)] = tuple(use.messages[:ALTERNATIVES_MAX])
     return uses
+
+
+def read_open_receivers(message: Any) -> OpenReceivers:
+    """Which receivers an agent has; raises `BadMessage` for a group or host that cannot be."""
+    found: dict[GroupId, frozenset[HostId] | None] = {}
+    for one in message.receivers[:RECEIVERS_MAX]:
+        if one.group > GROUP_ID_MAX or one.origin > HOST_ID_MAX:
+            raise BadMessage(
+                f"it has a receiver in group {one.group} for host {one.origin}; possible: groups 0 to {GROUP_ID_MAX}, "
+                f"hosts 0 to {HOST_ID_MAX}"
+            )
+        group = GroupId(one.group)
+        before = found.get(group, frozenset())
+        found[group] = (
+            before | {HostId(one.origin)} if before is not None and one.HasField("origin") else None
+        )
+    return found
 
 
 def check_report(report: Any) -> None:

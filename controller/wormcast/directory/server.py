@@ -23,10 +23,12 @@ from wormcast.directory.messages import (
     NOTHING,
     REVISION_LIMITS,
     BadMessage,
+    OpenReceivers,
     RouteUses,
     check_register,
     check_report,
     clip,
+    read_open_receivers,
     read_refused,
     read_route_uses,
 )
@@ -113,6 +115,9 @@ class AgentWatcher(Protocol):
         self, host: HostId, counters: Iterable[tuple[str, int, int]], routes: RouteUses = NO_USES
     ) -> None:
         """Counters of an agent: name, group, value; and how many messages took its routes, by destination."""
+
+    def receivers_told(self, host: HostId, receivers: OpenReceivers) -> None:
+        """All receivers that are open at a host."""
 
 
 class TraceWatcher(Protocol):
@@ -453,6 +458,8 @@ class AgentDirectory:
                 )
                 if self.transfers is not None and message.statistics.HasField("transfers"):
                     self.transfers.transfers_counted(host, message.statistics.transfers)
+            case "open_receivers":
+                self._watcher.receivers_told(host, read_open_receivers(message.open_receivers))
             case "trace_sent" if self.traces is not None:
                 self.traces.trace_sent(host, message.trace_sent)
             case "probe_seen" if self.traces is not None:

@@ -21,7 +21,18 @@ from wormcast.receive.history import Record, read_history
 
 GROUP_MAX = 65_535
 BROADCAST = 255
-_NOT_OF_HISTORY = ("groups", "origin", "command", "overwrite", "no_preserve", "fsync", "xattrs", "owner", "metrics", "socket")
+_NOT_OF_HISTORY = (
+    "groups",
+    "origin",
+    "command",
+    "overwrite",
+    "no_preserve",
+    "fsync",
+    "xattrs",
+    "owner",
+    "metrics",
+    "socket",
+)
 
 
 @click.command()

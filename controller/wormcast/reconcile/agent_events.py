@@ -6,7 +6,14 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
-from wormcast.directory.messages import NO_USES, NOTHING, REVISION_LIMITS, BadMessage, RouteUses
+from wormcast.directory.messages import (
+    NO_USES,
+    NOTHING,
+    REVISION_LIMITS,
+    BadMessage,
+    OpenReceivers,
+    RouteUses,
+)
 from wormcast.discovery.hosts import NOBODY, Caller, HostRefused, HostRegistry
 from wormcast.guard.settings import GuardSettings
 from wormcast.network.ids import Epoch, GroupId, HostId
@@ -107,6 +114,8 @@ class AgentEvents:
         return record.id
 
     def agent_detached(self, host: HostId) -> None:
+        if (status := self._agents.get(host)) is not None:
+            status.receivers = None
         self._hosts.detach(host, self._clock.now())
         self._network.notice()
 
@@ -144,6 +153,9 @@ class AgentEvents:
     def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
         found = self._groups.find(group)
         return found is not None and set(hosts) <= set(found.members)
+
+    def receivers_told(self, host: HostId, receivers: OpenReceivers) -> None:
+        self._agents.setdefault(host, AgentStatus(Epoch(0))).receivers = receivers
 
     def route_uses(self, host: HostId) -> RouteUses | None:
         """How many messages took each of a host's routes, by its agent's last report; None: there is no word from it."""

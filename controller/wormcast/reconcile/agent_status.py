@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wormcast_planner import GROUP_ID_MAX, AgentGroup, AgentPlan
 
-from wormcast.directory.messages import RouteUses
+from wormcast.directory.messages import OpenReceivers, RouteUses
 from wormcast.network.groups import Group
 from wormcast.network.ids import Epoch, GroupId
 
@@ -47,6 +47,8 @@ class AgentStatus:
     """Of agent.proto, as it knows it."""
     routes: RouteUses = field(default_factory=dict)
     """How many messages took each of its routes."""
+    receivers: OpenReceivers | None = None
+    """Receivers that are open there; None: it is not attached, or has not said."""
     has_reported: bool = False
     """Whether it has sent statistics since it registered."""
     refused: dict[GroupId, tuple[Group | None, str]] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from wormcast_planner import (
 from wormcast.discovery.hosts import HostRecord, HostRegistry
 from wormcast.network.group_body import GroupBody
 from wormcast.network.groups import (
+    AUTO,
     GROUP_BOUND,
     Group,
     GroupError,
@@ -28,6 +29,8 @@ from wormcast.network.groups import (
     parse_scheme,
 )
 from wormcast.network.ids import GroupId, HostId
+from wormcast.network.named_by_members import GROUPS_MAX as NAMED_BY_MEMBERS_MAX
+from wormcast.network.named_by_members import is_named_by_members, names_of
 from wormcast.reconcile.agent_status import Capacity
 from wormcast.reconcile.errors import RequestError, as_number, unknown
 from wormcast.reconcile.group_index import GroupIndex
@@ -105,6 +108,29 @@ class GroupRegistry:
                 except RequestError as error:
                     raise error if len(requests) == 1 else error.at(f"groups.{number}") from None
         return made
+
+    def of_members(self, members: Iterable[int | str]) -> tuple[Group, bool]:
+        """The group of these members and no others that is named by them, and whether it is new. Raises
+        `RequestError`."""
+        wanted = self.resolve(members)
+        for name in names_of(wanted):
+            known = self._index.named(name)
+            if known is not None and known.members == wanted:
+                return known, False
+            if known is None:
+                break
+        if sum(map(is_named_by_members, self._index.in_order())) >= NAMED_BY_MEMBERS_MAX:
+            raise RequestError(
+                507,
+                f"there are {NAMED_BY_MEMBERS_MAX} groups named by their members (to-…), the most there may be. Any of "
+                "them may have a message under way, so none makes room: delete those that nobody needs, with 'wormcast "
+                "group delete'",
+                value=name,
+                bound=f"{NAMED_BY_MEMBERS_MAX} groups",
+            )
+        # The planner's costs choose for each message, by its length: for two hosts as for a thousand, and for a short
+        # message other than for a long one. No scheme chosen here for all of them could be better by the same costs.
+        return self.create_all([GroupBody(name=name, scheme=AUTO, members=list(wanted))])[0], True
 
     def delete(self, key: int | str) -> Group:
         """Removes a group; raises `RequestError`."""

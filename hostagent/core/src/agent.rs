@@ -13,7 +13,7 @@ mod planned;
 pub use lag::LagReport;
 
 use crate::api::{ApiError, NumberedRequest};
-use crate::applications::Applications;
+use crate::applications::{Applications, OpenReceivers};
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
 use crate::pacing::Pacing;
@@ -327,6 +327,11 @@ impl Agent {
     /// The files that are under way, for the controller: how those that it names end will be told.
     pub fn list_transfers(&mut self) -> TransfersUnderWay {
         self.applications.transfers().list()
+    }
+
+    /// All receivers that local clients have open, if others are than when this was asked last.
+    pub fn changed_receivers(&mut self) -> Option<OpenReceivers> {
+        self.applications.changed_receivers()
     }
 
     /// The next line for the operator.

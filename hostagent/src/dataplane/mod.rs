@@ -19,7 +19,7 @@ mod transmit;
 pub use command::{Command, DataPlaneGone, DataPlaneHandle, NewPlan};
 pub use crew::Crew;
 pub use outbound::{OutboundReceiver, OutboundSender, outbound_queue};
-pub use settings::{DataPlaneError, DataPlaneSettings, Report};
+pub use settings::{DataPlaneError, DataPlaneSettings, Report, Reports};
 
 use crate::link::{BATCH_FRAMES_MAX, Ready, ReceiveError, Waker};
 use clock::Clock;
@@ -29,9 +29,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use transmit::{Blocked, TransmitBatch};
 use wormcast_agent_core::agent::Agent;
+use wormcast_agent_core::applications::OpenReceivers;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::transit::{TransitLimits, is_in_transit};
 use wormcast_protocol::Instant;
@@ -52,6 +53,7 @@ pub struct DataPlane {
     waker: Waker,
     commands: mpsc::Receiver<Command>,
     reports: mpsc::Sender<Report>,
+    receivers: watch::Sender<OpenReceivers>,
     link: LinkState,
     discovery: Discovery,
     agent: Agent,
@@ -92,16 +94,18 @@ impl DataPlane {
     /// [`DataPlaneError`].
     pub fn open(
         settings: DataPlaneSettings,
-    ) -> Result<(Self, DataPlaneHandle, mpsc::Receiver<Report>), DataPlaneError> {
+    ) -> Result<(Self, DataPlaneHandle, Reports), DataPlaneError> {
         let waker = Waker::new().map_err(DataPlaneError::Waker)?;
         let (handle, commands) = DataPlaneHandle::new(waker.handle());
-        let (reports, reports_out) = mpsc::channel(REPORTS_MAX);
+        let (reports, events) = mpsc::channel(REPORTS_MAX);
+        let (receivers, open) = watch::channel(OpenReceivers::new());
         let link = LinkState::open(settings.interface.clone()).map_err(DataPlaneError::Socket)?;
         let mut dataplane = Self {
             clock: Clock::new(),
             waker,
             commands,
             reports,
+            receivers,
             discovery: Discovery::new(&settings.name, settings.interface.mac),
             link,
             agent: Agent::new(settings.agent.patience, TransitLimits::default()),
@@ -115,7 +119,11 @@ impl DataPlane {
         if let Some(host) = dataplane.settings.host {
             dataplane.set_host(host).map_err(DataPlaneError::Engine)?;
         }
-        Ok((dataplane, handle, reports_out))
+        let reports = Reports {
+            events,
+            receivers: open,
+        };
+        Ok((dataplane, handle, reports))
     }
 
     /// Works until stopped.

@@ -31,8 +31,11 @@ impl DataPlane {
                 }
             }
             Command::ApplyPlan { plan, done } => {
+                let applied = self.apply_plan(plan, now);
+                // Before the answer: by then nobody takes what it closed for open.
+                self.tell_receivers();
                 // The controller may be gone by now; the plan holds all the same.
-                let _ = done.send(self.apply_plan(plan, now));
+                let _ = done.send(applied);
             }
             Command::Trace { request, done } => {
                 let _ = done.send(self.agent.trace(&request));
@@ -132,11 +135,18 @@ impl DataPlane {
                 self.counters.reports_dropped += 1;
             }
         }
+        self.tell_receivers();
         while let Some(event) = self.agent.poll_log_event() {
             match event {
                 LogEvent::Warning(text) => crate::log::warning!("{text}"),
                 LogEvent::Info(text) => crate::log::info!("{text}"),
             }
+        }
+    }
+
+    fn tell_receivers(&mut self) {
+        if let Some(open) = self.agent.changed_receivers() {
+            self.receivers.send_replace(open);
         }
     }
 

@@ -3,12 +3,21 @@
 use crate::link::{Interface, SocketError};
 use std::io;
 use std::time::SystemTime;
+use tokio::sync::{mpsc, watch};
 use wormcast_agent_core::agent::{MemberReport, Settings};
+use wormcast_agent_core::applications::OpenReceivers;
 use wormcast_agent_core::transfers::TransferReport;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::HostId;
 
-/// Reports to the controller.
+/// What comes out for the controller.
+pub struct Reports {
+    pub events: mpsc::Receiver<Report>,
+    /// The latest alone: one that is not read in time is no loss.
+    pub receivers: watch::Receiver<OpenReceivers>,
+}
+
+/// An event for the controller.
 #[derive(Debug)]
 pub enum Report {
     Member(MemberReport),

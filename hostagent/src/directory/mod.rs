@@ -14,7 +14,7 @@ mod transfers;
 pub use address::ControllerAddress;
 pub use secret::{STATE_DIRECTORY_DEFAULT, Secret};
 
-use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan, Report};
+use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan, Reports};
 use crate::link::Prover;
 use connection::Connection;
 use hyper_util::rt::TokioIo;
@@ -140,7 +140,7 @@ pub struct DirectoryClient {
     address: ControllerAddress,
     introduction: Introduction,
     dataplane: DataPlaneHandle,
-    reports: mpsc::Receiver<Report>,
+    reports: Reports,
     state: SharedControllerState,
     /// Tells the lives of this agent apart.
     life: u64,
@@ -152,7 +152,7 @@ impl DirectoryClient {
         address: ControllerAddress,
         introduction: Introduction,
         dataplane: DataPlaneHandle,
-        reports: mpsc::Receiver<Report>,
+        reports: Reports,
         state: SharedControllerState,
     ) -> Self {
         Self {
@@ -301,6 +301,7 @@ impl DirectoryClient {
         let mut reported = BTreeMap::new();
         let mut tick = tokio::time::interval(STATISTICS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.tell_receivers(&outgoing).await?;
         loop {
             tokio::select! {
                 message = stream.message() => {
@@ -315,12 +316,14 @@ impl DirectoryClient {
                             let plan = AgentPlan::parse(&plan);
                             let plan = plan.map(|plan| NewPlan::Whole(Box::new(plan)));
                             let applied = self.apply(epoch, plan).await?;
+                            self.tell_changed_receivers(&outgoing).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
                         Some(ControllerBody::PlanChange(change)) => {
                             let epoch = change.epoch;
                             let change = NewPlan::Change(Box::new(change));
                             let applied = self.apply(epoch, Ok(change)).await?;
+                            self.tell_changed_receivers(&outgoing).await?;
                             send(&outgoing, AgentBody::PlanApplied(applied)).await?;
                         }
                         Some(ControllerBody::Trace(trace)) => {
@@ -339,21 +342,42 @@ impl DirectoryClient {
                         None => {}
                     }
                 }
-                report = self.reports.recv() => {
+                report = self.reports.events.recv() => {
                     let report = report.ok_or(Break::Stopping)?;
                     send(&outgoing, reports::body(report, self.life)).await?;
+                }
+                changed = self.reports.receivers.changed() => {
+                    changed.map_err(|_| Break::Stopping)?;
+                    self.tell_receivers(&outgoing).await?;
                 }
                 _ = tick.tick() => {
                     let mut statistics = self.statistics().await?;
                     statistics.counters.retain(|counter| is_news(&mut reported, counter));
                     // What has ended is missing in it, and is told before.
-                    while let Ok(report) = self.reports.try_recv() {
+                    while let Ok(report) = self.reports.events.try_recv() {
                         send(&outgoing, reports::body(report, self.life)).await?;
                     }
                     send(&outgoing, AgentBody::Statistics(statistics)).await?;
                 }
             }
         }
+    }
+
+    /// What a plan has closed is told before its answer.
+    async fn tell_changed_receivers(
+        &mut self,
+        outgoing: &mpsc::Sender<AgentMessage>,
+    ) -> Result<(), Break> {
+        match self.reports.receivers.has_changed() {
+            Ok(true) => self.tell_receivers(outgoing).await,
+            Ok(false) => Ok(()),
+            Err(_) => Err(Break::Stopping),
+        }
+    }
+
+    async fn tell_receivers(&mut self, outgoing: &mpsc::Sender<AgentMessage>) -> Result<(), Break> {
+        let open = reports::open_receivers(&self.reports.receivers.borrow_and_update());
+        send(outgoing, AgentBody::OpenReceivers(open)).await
     }
 
     async fn apply(

@@ -4,6 +4,7 @@ use super::rpc::agent_message::Body as AgentBody;
 use super::{rpc, transfers};
 use crate::dataplane::Report;
 use wormcast_agent_core::agent::MemberReport;
+use wormcast_agent_core::applications::OpenReceivers;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::trace::Record;
 
@@ -26,6 +27,17 @@ fn member_report(report: MemberReport) -> rpc::MemberReport {
         host: report.host.0.into(),
         reason: report.reason,
         host_dead: report.host_dead,
+    }
+}
+
+/// The receivers that are open, as a message.
+pub(super) fn open_receivers(open: &OpenReceivers) -> rpc::OpenReceivers {
+    let receivers = open.iter().map(|(group, origin)| rpc::OpenReceiver {
+        group: group.0.into(),
+        origin: origin.map(|origin| origin.0.into()),
+    });
+    rpc::OpenReceivers {
+        receivers: receivers.collect(),
     }
 }
 

@@ -25,6 +25,10 @@ pub struct Known {
     pub reports: Vec<(u32, rpc::MemberReport)>,
     pub transfers: Vec<(u32, rpc::TransferReport)>,
     pub statistics: BTreeMap<u32, rpc::Statistics>,
+    /// What each host said last, on a stream that may be gone.
+    pub receivers: BTreeMap<u32, rpc::OpenReceivers>,
+    /// How many of them it had told when it answered a plan, by host and epoch.
+    pub open_when_applied: BTreeMap<(u32, u64), Option<usize>>,
     /// Names that are not to be taken, with the reason.
     pub refuse: BTreeMap<String, String>,
     streams: BTreeMap<u32, Outgoing>,
@@ -219,13 +223,18 @@ fn register_agent(
 fn note(known: &Mutex<Known>, host: u32, body: AgentBody) {
     let mut known = known.lock().unwrap();
     match body {
-        AgentBody::PlanApplied(applied) => known.applied.push((host, applied)),
+        AgentBody::PlanApplied(applied) => {
+            let open = known.receivers.get(&host).map(|open| open.receivers.len());
+            known.open_when_applied.insert((host, applied.epoch), open);
+            known.applied.push((host, applied));
+        }
         AgentBody::MemberReport(report) => known.reports.push((host, report)),
         AgentBody::TransferReport(report) => known.transfers.push((host, report)),
         // Nothing is traced here, and nobody asks who lags.
         AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) => {}
         AgentBody::LagAnswer(_) | AgentBody::BranchAnswer(_) => {}
         AgentBody::Statistics(statistics) => drop(known.statistics.insert(host, statistics)),
+        AgentBody::OpenReceivers(open) => drop(known.receivers.insert(host, open)),
         AgentBody::Register(_) => panic!("registered twice"),
     }
 }

@@ -17,6 +17,7 @@ use crate::plan::PlannedGroup;
 use crate::transfers::Transfers;
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
+pub use receiving::OpenReceivers;
 use receiving::Receiving;
 use sending::{LeftOuts, Sending};
 use serde_json::{Value, json};
@@ -480,6 +481,11 @@ impl Applications {
             described.push(value);
         }
         Ok((described, left_out))
+    }
+
+    /// All receivers, if others are open than when this was asked last.
+    pub fn changed_receivers(&mut self) -> Option<OpenReceivers> {
+        self.receiving.changed_receivers()
     }
 
     fn kind_of(&self, key: Key) -> Option<Kind> {

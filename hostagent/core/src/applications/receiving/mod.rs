@@ -20,10 +20,15 @@ use wormcast_wire::{FailReason, GroupId, HostId};
 
 type StreamKey = (GroupId, HostId);
 
+/// The receivers that are open: groups, and whose messages alone they take.
+pub type OpenReceivers = BTreeSet<(GroupId, Option<HostId>)>;
+
 /// All receivers of this agent, and the streams they read.
 pub(crate) struct Receiving {
     patience: Patience,
     receivers: BTreeMap<Key, Receiver>,
+    /// Others are open than were told last.
+    receivers_changed: bool,
     streams: BTreeMap<StreamKey, Stream>,
     /// Arriving messages that have a handle.
     messages: BTreeMap<Key, StreamKey>,
@@ -90,6 +95,7 @@ impl Receiving {
         Self {
             patience,
             receivers: BTreeMap::new(),
+            receivers_changed: false,
             streams: BTreeMap::new(),
             messages: BTreeMap::new(),
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
@@ -138,6 +144,7 @@ impl Receiving {
                 files,
             },
         );
+        self.receivers_changed = true;
         for (key, stream) in &mut self.streams {
             if key.0 == group {
                 stream.unclaimed_since = None;
@@ -149,6 +156,15 @@ impl Receiving {
 
     pub(crate) fn contains_receiver(&self, key: Key) -> bool {
         self.receivers.contains_key(&key)
+    }
+
+    /// All that are open, if others are than when this was asked last.
+    pub(crate) fn changed_receivers(&mut self) -> Option<OpenReceivers> {
+        let open = || {
+            let receivers = self.receivers.values();
+            receivers.map(|one| (one.group, one.origin)).collect()
+        };
+        std::mem::take(&mut self.receivers_changed).then(open)
     }
 
     pub(crate) fn contains_message(&self, key: Key) -> bool {
@@ -329,6 +345,7 @@ impl Receiving {
         self.receivers
             .remove(&key)
             .ok_or_else(|| unknown_handle(key))?;
+        self.receivers_changed = true;
         if let Some(connection) = connections.open.get_mut(&key.connection) {
             connection.handles -= 1;
         }
@@ -397,6 +414,7 @@ impl Receiving {
             .collect();
         for key in closed {
             self.receivers.remove(&key);
+            self.receivers_changed = true;
             if let Some(connection) = connections.open.get_mut(&key.connection) {
                 connection.handles -= 1;
                 let notice = Notice::HandleClosed {
