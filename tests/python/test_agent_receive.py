@@ -339,6 +339,9 @@ def test_a_port_alone_is_for_this_machine(serve: Callable[..., Service]) -> None
     ("options", "words"),
     [
         (["--into", "missing"], "missing is not a directory; make it first"),
+        (["--into", "/dev/full"], "/dev/full is a file, not a directory"),
+        (["--into", "n" * 300], "File name too long"),
+        (["--into", "/proc/self"], ""),
         (["--into", "here", "--group", "255"], "--group 255: groups are 0 to 65535 without 255"),
         (["--into", "here", "--group", "-1"], "--group -1: groups are"),
         (["--into", "here", "--group", ""], "wanted a number or a name"),

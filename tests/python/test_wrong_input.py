@@ -102,8 +102,8 @@ BASES: dict[tuple[str, ...], list[str]] = {
     ("send",): ["topology.json", "--group", "1"],
     ("recv",): ["--output", ".", "--group", "1"],
 }
-# These would start: what they refuse is in test_controller_cli and tests/e2e/test_run.
-STARTERS = [("controller", "run"), ("up",), ("on",), ("demo",)]
+# These would start: what they refuse is in test_controller_cli, test_agent_receive and tests/e2e/test_run.
+STARTERS = [("controller", "run"), ("receive",), ("up",), ("on",), ("demo",)]
 LEAVES = [(path, command) for path, command in leaves(main) if path not in STARTERS]
 NAMES = [" ".join(path) for path, _ in LEAVES]
 
