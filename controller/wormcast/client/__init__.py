@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from wormcast.client.connection import (
     SOCKET_DEFAULT,
@@ -41,7 +42,7 @@ from wormcast.client.outcomes import (
     Progress,
     StableMessage,
 )
-from wormcast.client.transfers import (
+from wormcast.client.receiving import (
     AbortReason,
     Arrival,
     FileFailed,
@@ -53,10 +54,9 @@ from wormcast.client.transfers import (
     MessageLost,
     Receiver,
     ReceiverEvent,
-    Sender,
-    Status,
     WrittenFile,
 )
+from wormcast.client.sending import Sender
 
 __all__ = [
     "SOCKET_DEFAULT",
@@ -91,6 +91,9 @@ __all__ = [
     "Status",
     "WrittenFile",
 ]
+
+Status = dict[str, Any]
+"""Everything about an agent (API.md §4)."""
 
 
 class Agent:
