@@ -85,7 +85,9 @@ fn example(root: &Path) -> PathBuf {
     fs::create_dir(top.join("b")).unwrap();
     fs::write(top.join("a/script"), b"#!/bin/sh\n").unwrap();
     fs::write(top.join("a/nothing"), b"").unwrap();
-    let large: Vec<u8> = (0..1_000_003_u32).map(|at| (at * at >> 3) as u8).collect();
+    let large: Vec<u8> = (0..1_000_003_u32)
+        .map(|at| ((at * at) >> 3) as u8)
+        .collect();
     fs::write(top.join("b/large"), large).unwrap();
     fs::write(top.join(OsStr::from_bytes(b"\xff\xfe \n'$x")), b"any bytes").unwrap();
     fs::hard_link(top.join("a/script"), top.join("b/same")).unwrap();
