@@ -206,6 +206,10 @@ class Agent:
         """For select: readable when something has come from the agent."""
         return self._connection.fileno()
 
+    def hang_up(self) -> None:
+        """Ends the connection for whoever uses it in another thread: what waits there raises AgentGoneError."""
+        self._connection.hang_up()
+
     def close(self) -> None:
         """Closes the connection and everything opened through it."""
         self._connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -80,6 +81,11 @@ class Connection:
     def close(self) -> None:
         """Everything open on this connection is closed by the agent."""
         self._socket.close()
+
+    def hang_up(self) -> None:
+        """For another thread: whoever waits here finds the connection at its end."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -157,10 +157,11 @@ class Sender:
         late = None if self._end_request is None else self._connection.late_answer(self._end_request)
         return late is not None and "result" in late
 
-    def send(self, data: bytes, timeout_s: float | None = None) -> StableMessage:
+    def send(self, data: bytes | bytearray | memoryview, timeout_s: float | None = None) -> StableMessage:
         """One whole message; waits until it is stable."""
-        if len(data) > ANNOUNCED_LEAST:
-            self.announce(len(data))
+        size = memoryview(data).nbytes
+        if size > ANNOUNCED_LEAST:
+            self.announce(size)
         self.write(data)
         return self.wait_stable(self.end(), timeout_s)
 
