@@ -9,12 +9,13 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from agent_lab.lab import PROGRAM, Lab, environment, group
-from test_agent_transfer import LIMIT_S, file_of, names, outputs, run, start_recv, until
+from test_agent_transfer import LIMIT_S, file_of, names, open_receivers, outputs, run, start_recv, until
 from wormcast.cli.placing import PARTIAL_PREFIX, remove_left_behind
 from wormcast.client import Agent
 from wormcast.client.files import Bundle, encode_file_start
@@ -178,7 +179,7 @@ def test_a_killed_receiver_leaves_nothing_that_stays(lab: Lab, tmp_path: Path) -
     ("start", "why"),
     [
         (Bundle(1, 40), "its list is none"),
-        (Bundle(1, 0), "its list speaks of 0 bytes, 1000 announced"),
+        (Bundle(1, 0), "nothing is in it"),
         (Bundle(1, 1000), "its list is none"),
     ],
 )
@@ -210,6 +211,86 @@ def test_directories_are_not_for_standard_output(lab: Lab, tmp_path: Path) -> No
         assert "for a directory, not for standard output" in error
 
 
+@pytest.mark.network
+def test_nothing_of_a_bundle_replaces_another_part_of_it(lab: Lab, tmp_path: Path) -> None:
+    files = [file_of(tmp_path / name, 1000, seed) for seed, name in enumerate((".env", "env", "x.txt"))]
+    where = outputs(tmp_path)
+    file_of(where[0] / "env", 10)
+    receivers = [start_recv(lab, host, 1, where[host - 1], "--overwrite") for host in (1, 2)]
+    assert send(lab, *files)[0] == 0
+    assert [run(receiver)[0] for receiver in receivers] == [0, 0]
+    for one in where:
+        assert names(one) == ["env", "env.1", "x.txt"]
+        found = {(one / name).read_bytes() for name in names(one)}
+        assert found == {file.read_bytes() for file in files}
+
+
+@pytest.mark.network
+def test_a_slow_disk_is_no_failure(lab: Lab, tmp_path: Path) -> None:
+    """The agents wait 15 s for who takes nothing."""
+    top = example(tmp_path)
+    where = outputs(tmp_path)
+    slow = "import time, wormcast_bundle as b; u = b.unpack; b.unpack = lambda *a, **k: (time.sleep(20), u(*a, **k))[1]"
+    command = f"{slow}; from wormcast.cli.main import main; main()"
+    slowed = [sys.executable, "-c", command]
+    arguments = ["recv", "-g", "1", "-o", str(where[0]), "--count", "1"]
+    receivers = [lab.start(1, *arguments, program=slowed), start_recv(lab, 2, 1, where[1])]
+    until(lambda: open_receivers(lab, 1, 1) == 1)
+    code, out, _ = send(lab, top)
+    assert code == 0, out
+    assert [run(receiver)[0] for receiver in receivers] == [0, 0]
+    assert tree(where[0] / "data") == tree(top)
+
+
+def test_what_nobody_may_write_is_removed_all_the_same(tmp_path: Path) -> None:
+    """By a user without the rights of root: those left behind, and those given up."""
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
+            parent.chmod(parent.stat().st_mode | 0o055)
+    script = """
+import os, socket, sys, threading, wormcast_bundle as bundle
+from pathlib import Path
+from wormcast.cli.placing import remove_left_behind
+root = Path(sys.argv[1])
+top = root / "data"
+(top / "d" / "e").mkdir(parents=True)
+(top / "d" / "e" / "f").write_bytes(b"x" * 5000)
+for path in (top / "d" / "e", top / "d", top):
+    path.chmod(0o555)
+into = root / "into"
+into.mkdir()
+packed = bundle.pack([os.fsencode(top)], [], False, False)
+def unpacked():
+    one, two = socket.socketpair()
+    def write():
+        packed.write(one.fileno())
+        one.close()
+    threading.Thread(target=write).start()
+    return bundle.unpack(two.fileno(), os.fsencode(into), len(packed), packed.list_bytes, packed.size,
+                         umask=0o22, preserve=True, owners=False, attributes=False, sync=False)
+unpacked().close()
+assert os.listdir(into) == [], os.listdir(into)
+for _ in range(2):
+    made = unpacked()
+    assert made.place(0, b"data", True)
+    made.close()
+    assert os.listdir(into) == ["data"], os.listdir(into)
+assert oct((into / "data").stat().st_mode & 0o777) == "0o555"
+left = into / ".wormcast-partial-abcDEF12"
+(left / "a" / "b").mkdir(parents=True)
+(left / "a" / "b").chmod(0)
+(left / "a").chmod(0o500)
+assert remove_left_behind(into) == 1
+assert os.listdir(into) == ["data"]
+"""
+    who = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=LIMIT_S, **who
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def dry_run(*words: str | Path) -> tuple[int, str, str]:
     command = [*PROGRAM, "send", "--dry-run", *map(str, words)]
     done = subprocess.run(command, capture_output=True, env=environment(), timeout=LIMIT_S)
@@ -236,11 +317,18 @@ def test_what_would_be_sent_is_shown(tmp_path: Path) -> None:
 
 def test_what_cannot_be_sent_is_refused_before_anything_is(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
+    (tmp_path / "x").write_bytes(b"x")
+    (tmp_path / "loop").symlink_to("loop")
     for words, why in [
         ((tmp_path / "a", tmp_path / "a"), "have the same name"),
         (("/",), "has no name that it could arrive under"),
         ((tmp_path / "a", tmp_path / "none"), "none: No such file or directory"),
         ((tmp_path / "a", "-"), "standard input (-) goes alone"),
+        (("-", "--owner"), "standard input (-) goes alone"),
+        (("",), "an empty name is no file"),
+        ((tmp_path / "a", "--exclude", "a"), "everything is excluded"),
+        ((tmp_path / "x", "--exclude", "x"), "--exclude has no effect on one file"),
+        ((tmp_path / "loop",), "symbolic links"),
         ((tmp_path / "a", "--name", "x"), "--name has no effect on directories"),
     ]:
         code, _, error = dry_run(*words)

@@ -136,8 +136,9 @@ def test_a_long_command_stops_nothing_until_many_wait(
 
 
 def test_a_file_that_waits_for_a_command_is_not_given_up_by_its_agent(tmp_path: Path) -> None:
-    few = "import wormcast.receive.commands as commands, wormcast.receive.files as files\n"
-    few += "commands.WAITING_MAX, files.EXTEND_INTERVAL_S = 1, 0.1\n"
+    few = "import wormcast.receive.commands as commands\n"
+    few += "from wormcast.cli import session\nfrom wormcast.receive import service\n"
+    few += "commands.WAITING_MAX, session.EXTEND_INTERVAL_S, service.EXTEND_INTERVAL_S = 1, 0.1, 0.1\n"
     few += "from wormcast.cli.main import main; main(prog_name='wormcast')"
     into = tmp_path / "into"
     into.mkdir()

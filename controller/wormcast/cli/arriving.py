@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -186,12 +187,17 @@ class ArrivingFile:
         if content:
             self._open().write(content)
 
-    def finish(self, written: WrittenFile | None) -> tuple[Path | None, str]:
+    @property
+    def is_at_work(self) -> bool:
+        """A bundle is being made of what has come."""
+        return isinstance(self._target, BundleTarget) and self._target.is_at_work
+
+    def finish(self, written: WrittenFile | None, meanwhile: Callable[[], None]) -> tuple[Path | None, str]:
         """Checks the whole and gives it its name; the path (None: standard output) and digest. A bundle of which
-        several things are placed has the path of the directory that they are in."""
+        several things are placed has the path of the directory that they are in. ``meanwhile`` is called if it takes long."""
         if written is not None and isinstance(self._target, BundleTarget):
             self._written = written.size
-            self.placed = self._target.finish(overwrite=self._settings.overwrite)
+            self.placed = self._target.finish(overwrite=self._settings.overwrite, meanwhile=meanwhile)
             return self.placed[0] if len(self.placed) == 1 else self._settings.output, written.sha256
         if written is not None and isinstance(self._target, _InDirectory) and self._header is not None:
             self._written = written.size

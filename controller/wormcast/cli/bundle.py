@@ -73,6 +73,10 @@ class _Work:
                 return
             meanwhile()
 
+    @property
+    def is_at_work(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Ends it wherever it is."""
         for end in (self._own, self.agents):
@@ -101,19 +105,21 @@ class BundleSource:
         """Sockets, pipes and devices."""
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[tuple[int, Callable[[], str | None]]]:
-        """A descriptor for the agent to read from; and why it breaks off, if it does."""
+    def open(self) -> Iterator[tuple[int, Callable[[bool], str | None]]]:
+        """A descriptor for the agent to read from; and why the bundle is not as it was announced, if that is known.
+        That takes whether all of it was read: else it breaks off here."""
         work = _Work(self.packed.write)
         try:
-            yield work.agents.fileno(), lambda: _fault(work)
+            yield work.agents.fileno(), lambda whole: _fault(work, whole)
         finally:
             work.stop()
 
 
-def _fault(work: _Work) -> str | None:
-    """Why it broke off; None if it was the agent that did."""
-    with contextlib.suppress(OSError):
-        work.agents.shutdown(socket.SHUT_RDWR)
+def _fault(work: _Work, whole: bool) -> str | None:
+    """None if it was the agent that broke off."""
+    if not whole:
+        with contextlib.suppress(OSError):
+            work.agents.shutdown(socket.SHUT_RDWR)
     work.wait()
     error = work.error
     if isinstance(error, wormcast_bundle.BundleError):
@@ -137,13 +143,13 @@ class BundleTarget:
         fsync: bool,
     ) -> None:
         self._directory = directory
-        self._message = message
         self._fsync = fsync
         mask = umask()
         self._work = _Work(
             lambda descriptor: wormcast_bundle.unpack(
                 descriptor,
                 os.fsencode(directory),
+                about.entries,
                 about.list_bytes,
                 size,
                 umask=mask,
@@ -165,9 +171,15 @@ class BundleTarget:
         self._work.wait()
         return self._error()
 
-    def finish(self, *, overwrite: bool) -> list[Path]:
-        """All is there: gives it its names. OSError or FileFormatError: nothing is there, but for what is named."""
-        self._work.wait(self._message.extend)
+    @property
+    def is_at_work(self) -> bool:
+        """Something is being made, or waited for."""
+        return self._work.is_at_work
+
+    def finish(self, *, overwrite: bool, meanwhile: Callable[[], None]) -> list[Path]:
+        """All is there: gives it its names. OSError or FileFormatError: nothing is there, but for what is named.
+        ``meanwhile`` is called now and then. What is replaced is removed by ``close``."""
+        self._work.wait(meanwhile)
         fault = self._error()
         if fault is not None:
             raise fault
@@ -176,7 +188,8 @@ class BundleTarget:
         placed: list[Path] = []
         try:
             for index, top in enumerate(unpacked.tops()):
-                placed.append(self._directory / _place(unpacked, index, top, overwrite))
+                own = {path.name for path in placed}
+                placed.append(self._directory / _place(unpacked, index, top, own if overwrite else None))
             if self._fsync:
                 unpacked.sync()
         except OSError as error:
@@ -184,15 +197,14 @@ class BundleTarget:
                 names = ", ".join(map(shown, placed))
                 raise OSError(error.errno, f"{error.strerror}; {names} is there already") from error
             raise
-        finally:
-            self.close()
         return placed
 
     def close(self) -> None:
-        """Nothing is left of what was not placed."""
+        """Nothing is left of what was not placed, or was replaced; to remove it may take a while."""
         self._work.stop()
-        if isinstance(self._work.result, wormcast_bundle.Unpacked):
-            self._work.result.close()
+        unpacked, self._work.result = self._work.result, None
+        if isinstance(unpacked, wormcast_bundle.Unpacked):
+            threading.Thread(target=unpacked.close).start()
 
     def _error(self) -> Exception | None:
         error = self._work.error
@@ -204,9 +216,10 @@ class BundleTarget:
         return OSError(errno.EIO, text) if code == "storage" else FileFormatError(text)
 
 
-def _place(unpacked: wormcast_bundle.Unpacked, index: int, top: bytes, overwrite: bool) -> str:
+def _place(unpacked: wormcast_bundle.Unpacked, index: int, top: bytes, kept: set[str] | None) -> str:
+    """Its name. With `kept`, what has it already is replaced, but for these."""
     for name in other_names(safe_top_name(top)):
-        if unpacked.place(index, os.fsencode(name), overwrite):
+        if unpacked.place(index, os.fsencode(name), kept is not None and name not in kept):
             return name
     raise OSError(errno.EEXIST, f"too many files named like {shown(os.fsdecode(top))}")
 

@@ -29,8 +29,8 @@ class Content:
         self.bundle: Bundle | None = None
         self.left_out: list[str] = []
         """What is not sent of directories."""
-        self.fault: Callable[[], str | None] = lambda: None
-        """Why there is less than was announced, if that is known."""
+        self.fault: Callable[[bool], str | None] = lambda whole: None  # noqa: ARG005
+        """Why it is not as it was announced, if that is known; takes whether all of it was read."""
         self.descriptor = descriptor
         self._deadline = deadline
 

@@ -12,10 +12,11 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
 import tempfile
 from pathlib import Path
+
+import wormcast_bundle
 
 from wormcast.client.files import other_names
 
@@ -103,14 +104,15 @@ def remove_left_behind(directory: Path) -> int:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 mode = os.fstat(descriptor).st_mode
-                if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                if stat.S_ISREG(mode):
                     # Refused as long as its program lives.
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if stat.S_ISDIR(mode):
-                        shutil.rmtree(path)
-                    else:
-                        path.unlink()
+                    path.unlink()
                     count += 1
+                elif stat.S_ISDIR(mode):
+                    count += wormcast_bundle.remove_left_behind(
+                        os.fsencode(directory), os.fsencode(path.name)
+                    )
             finally:
                 os.close(descriptor)
     return count

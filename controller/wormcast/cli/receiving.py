@@ -13,7 +13,7 @@ from wormcast.cli.outlet import Outlet
 from wormcast.cli.placing import remove_left_behind
 from wormcast.cli.progress import ProgressLine, facts_of
 from wormcast.cli.refusal import Refusal, show
-from wormcast.cli.session import Session, described, place_of, report_of
+from wormcast.cli.session import EXTEND_INTERVAL_S, Session, described, place_of, report_of
 from wormcast.client import (
     Agent,
     AgentGoneError,
@@ -167,12 +167,19 @@ class _Session(Session):
 
     def receive(self, agent: Agent, receiver: Receiver, timeout_s: float | None) -> None:
         """Takes what comes until no more is wanted."""
+        came = time.monotonic()
         while not self.is_over:
             writing = self._outlet is not None and self._outlet.is_busy
-            event = receiver.next_event(0 if writing else timeout_s)
+            left = None if timeout_s is None else max(came + timeout_s - time.monotonic(), 0.0)
+            if self.is_at_work:
+                left = EXTEND_INTERVAL_S if left is None else min(left, EXTEND_INTERVAL_S)
+            event = receiver.next_event(0 if writing else left)
+            self.extend()
             if event is not None:
                 self.take(event)
-            elif not writing:
+            if event is not None or writing:
+                came = time.monotonic()
+            elif timeout_s is not None and time.monotonic() >= came + timeout_s:
                 raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
             if writing:
                 self._write_out(agent, wait=event is None)
@@ -196,7 +203,7 @@ class _Session(Session):
         if self._outlet is None:
             super()._finish(file, arrival, written)
             return
-        _, digest = file.finish(written)
+        _, digest = file.finish(written, self._extend_all)
         if self._outlet.is_busy:
             first = self._outlet.files[0].shown
             text = f"{file.shown} is here and waits: {first} is being written to standard output"

@@ -142,7 +142,9 @@ def send_files(
 
 def _name(files: list[Path]) -> str:
     """What receivers are shown."""
-    first = "stdin" if str(files[0]) == "-" else files[0].resolve().name
+    first = "stdin" if str(files[0]) == "-" else files[0].name
+    if first in ("", ".."):
+        first = files[0].resolve().name
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
@@ -196,7 +198,7 @@ def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> N
     except RefusedError as error:
         _cancel(agent, sender)
         if error.code == "storage":
-            raise OSError(content.fault() or str(error)) from None
+            raise OSError(content.fault(False) or str(error)) from None
         raise
     except BaseException:
         # Members drop what they have rather than wait for the rest.
@@ -211,6 +213,9 @@ def _send_file(sender: Sender, content: Content, size: int, state: _Sending, wat
         watch.look()
 
     digest = sender.send_file(content.descriptor, size, look)
+    if (fault := content.fault(True)) is not None:
+        # All was read before this was found: without its digest nobody takes it.
+        raise OSError(fault)
     state.count = size
     return digest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ from wormcast.client import (
 )
 from wormcast.client.files import FileFormatError
 
+EXTEND_INTERVAL_S = 5.0
+"""Between two words to the agent that a message is not forgotten: a quarter of what it waits is plenty."""
 NAMED_MOST = 4
 """Of what a message has placed."""
 
@@ -77,6 +80,7 @@ class Session(ABC):
         """`stream`: what is for standard output is written as it comes."""
         self._settings = settings
         self._stream = stream
+        self._extend_at = 0.0
         self._files: dict[IncomingMessage, ArrivingFile] = {}
 
     def take(self, event: ReceiverEvent) -> None:
@@ -105,6 +109,27 @@ class Session(ABC):
                     self._finish(file, event.arrival, event.file)
                 case MessageLost():
                     self._lose(file, event.reason)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Something is being made of what has come, which may take its time."""
+        return any(file.is_at_work for file in self._files.values())
+
+    def extend(self) -> None:
+        """To be called every EXTEND_INTERVAL_S: the agent learns that nobody stands still who is at work."""
+        if (now := time.monotonic()) < self._extend_at:
+            return
+        for file in [file for file in self._files.values() if self._is_kept(file)]:
+            self._extend_at = now + EXTEND_INTERVAL_S
+            file.message.extend()
+
+    def _is_kept(self, file: ArrivingFile) -> bool:
+        return file.is_at_work
+
+    def _extend_all(self) -> None:
+        """While one is finished, the others wait."""
+        for file in list(self._files.values()):
+            file.message.extend()
 
     @contextlib.contextmanager
     def _trouble_of(self, file: ArrivingFile) -> Iterator[None]:
@@ -147,7 +172,7 @@ class Session(ABC):
         self._fail(file, reason, None)
 
     def _finish(self, file: ArrivingFile, arrival: Arrival | None, written: WrittenFile | None) -> None:
-        path, digest = file.finish(written)
+        path, digest = file.finish(written, self._extend_all)
         self._confirm(file, path, digest, arrival)
 
     def _confirm(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:

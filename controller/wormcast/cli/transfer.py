@@ -57,6 +57,17 @@ socket_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
+class _FilePath(click.Path):
+    """A path. An empty one, as of a variable that is not set, would be the working directory."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if not os.fspath(value):
+            self.fail("an empty name is no file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _seconds(
     context: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
@@ -112,7 +123,11 @@ def _rate(
 
 @click.command()
 @click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True)
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=_FilePath(path_type=Path, allow_dash=True),
 )
 @click.option("--group", "-g", help="Group, by number or name.", shell_complete=complete_own_groups)
 @click.option(
@@ -220,12 +235,15 @@ def send(
     from wormcast.cli.recipients import Recipients
 
     paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner)
-    if len(paths) > 1 and Path("-") in paths:
-        text = "standard input (-) goes alone; send it and the files one after the other"
+    if Path("-") in paths and (len(paths) > 1 or xattrs or owner):
+        text = "standard input (-) goes alone, without --xattrs and --owner"
         raise Refusal(text, code="out-of-range", value="-")
     if name is not None and is_bundle(paths, options):
         text = "--name has no effect on directories, several files, --xattrs and --owner; it is for one file"
         raise Refusal(text, code="without-effect", value="--name")
+    if exclude and not is_bundle(paths, options):
+        text = "--exclude has no effect on one file; it is for directories and several files"
+        raise Refusal(text, code="without-effect", value="--exclude")
     if dry_run:
         from wormcast.cli.dry_run import show_what_is_sent
 

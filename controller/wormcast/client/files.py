@@ -149,8 +149,13 @@ def safe_file_name(name: str) -> str:
 
 def safe_top_name(name: bytes) -> str:
     """The same of a file or directory in a bundle, whose name may be of any bytes."""
-    name = bytes(byte if byte >= 0x20 and byte != 0x7F else ord("_") for byte in name)
-    return os.fsdecode(name[:NAME_BYTES_MAX].strip().lstrip(b".") or b"unnamed")
+    text = os.fsdecode(name)
+    # What is no text in this encoding is kept as it is.
+    kept = (one if one.isprintable() or "\udc80" <= one <= "\udcff" else "_" for one in text)
+    text = "".join(kept).strip().lstrip(".")
+    while len(os.fsencode(text)) > NAME_BYTES_MAX:
+        text = text[:-1]
+    return text or "unnamed"
 
 
 def other_names(name: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import click
 from wormcast_planner import HOST_ID_MAX
 
 from wormcast.cli.arriving import FileSettings
-from wormcast.cli.bundle import BundleOptions
+from wormcast.cli.bundle import BundleOptions, shown
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.transfer import fail, owner_option, parse_group, socket_option, xattrs_option
@@ -106,7 +106,8 @@ def receive(
     until it ends. At most 256 groups are received from; others are named.
 
     COMMAND runs after a file is in its place and confirmed, one at a time, in the order in
-    which files came. Its environment has WORMCAST_FILE (path), WORMCAST_ORIGIN (host),
+    which files came. Its environment has WORMCAST_FILE (path; of
+    several sent as one, the directory that they are in), WORMCAST_ORIGIN (host),
     WORMCAST_GROUP (name), WORMCAST_MESSAGE (number of this message of origin and group),
     WORMCAST_SHA256 and WORMCAST_BYTES. Its output goes to standard error. When 256 commands
     wait, files are not confirmed until one has ended. A command that has not run to its end
@@ -199,7 +200,7 @@ def _row(record: Record) -> list[str]:
         record.time[:19] + "Z",
         record.group,
         str(record.origin),
-        record.file or record.name or "",
+        shown(record.file or record.name or ""),
         "" if record.bytes is None else str(record.bytes),
         "" if record.seconds is None else f"{record.seconds:.3f}",
         record.outcome if record.reason is None else f"{record.outcome}: {record.reason}",

@@ -19,9 +19,6 @@ from wormcast.receive.figures import Figures
 from wormcast.receive.history import FAILED, RECEIVED, UNCONFIRMED, WAITING, History, Record
 from wormcast.receive.report import Priority, Report
 
-EXTEND_INTERVAL_S = 5.0
-"""Between two words to the agent that a whole file is not forgotten: a quarter of what it waits is plenty."""
-
 
 class Files(Session):
     """Those of `wormcast receive`. A file is written down before it is confirmed, so that its command runs
@@ -47,7 +44,6 @@ class Files(Session):
         """Of files that are being confirmed."""
         self._whole: deque[tuple[ArrivingFile, Arrival | None, WrittenFile | None]] = deque()
         """They wait until commands have ended."""
-        self._extend_at = 0.0
         self._mute = False
 
     @property
@@ -66,10 +62,10 @@ class Files(Session):
             file, arrival, written = self._whole.popleft()
             with self._trouble_of(file):
                 self._finish(file, arrival, written)
-        if self._whole and (now := time.monotonic()) >= self._extend_at:
-            self._extend_at = now + EXTEND_INTERVAL_S
-            for file, _, _ in self._whole:
-                file.message.extend()
+        self.extend()
+
+    def _is_kept(self, file: ArrivingFile) -> bool:
+        return super()._is_kept(file) or any(one is file for one, _, _ in self._whole)
 
     def group_gone(self, number: int, why: str) -> None:
         """Nothing more comes of this group."""
@@ -87,7 +83,7 @@ class Files(Session):
                 self._report.say("commands-wait", text, Priority.WARNING)
             self._whole.append((file, arrival, written))
             return
-        path, digest = file.finish(written)
+        path, digest = file.finish(written, self._extend_all)
         command = None if self._commands is None else WAITING
         seconds = None if arrival is None else round(arrival.seconds, 6)
         more = {"file": str(path), "bytes": file.size, "sha256": digest, "seconds": seconds}

@@ -15,11 +15,12 @@ from types import FrameType
 
 from wormcast.cli.arriving import FileSettings
 from wormcast.cli.placing import remove_left_behind
+from wormcast.cli.session import EXTEND_INTERVAL_S
 from wormcast.client import AgentGoneError, AgentInterruptedError, AgentUnavailableError
 from wormcast.exits import Exit
 from wormcast.receive.commands import Commands
 from wormcast.receive.figures import Figures
-from wormcast.receive.files import EXTEND_INTERVAL_S, Files
+from wormcast.receive.files import Files
 from wormcast.receive.history import History
 from wormcast.receive.receivers import Receivers
 from wormcast.receive.report import Priority, Report, notify
@@ -197,7 +198,8 @@ class _Service:
             self._files.go_on()
             if self._take_all():
                 self._note_status(f"receiving from {self._receivers.count} groups")
-                limit = EXTEND_INTERVAL_S if self._files.waits else None
+                at_work = self._files.waits or self._files.is_at_work
+                limit = EXTEND_INTERVAL_S if at_work else None
                 self._receivers.wait([self._stop.bell.fileno(), self._ended.fileno()], limit)
             if self._receivers.changed:
                 self._receivers.update()

@@ -43,6 +43,7 @@ class Unpacked:
 def unpack(
     descriptor: int,
     directory: bytes,
+    entries: int,
     list_bytes: int,
     size: int,
     *,
@@ -53,3 +54,6 @@ def unpack(
     sync: bool,
 ) -> Unpacked:
     """Reads a bundle to its end. BundleError: nothing is left of it."""
+
+def remove_left_behind(directory: bytes, name: bytes) -> bool:
+    """Removes a hidden directory that a program which was killed has left. False: its program lives. OSError."""

@@ -5,7 +5,9 @@ use prost::Message;
 /// Files, directories and links in a bundle.
 pub const ENTRIES_MAX: usize = 1 << 20;
 /// Length of an encoded list.
-pub const LIST_BYTES_MAX: u64 = 256 << 20;
+pub const LIST_BYTES_MAX: u64 = 64 << 20;
+/// Runs and extended attributes of all entries together.
+pub const PARTS_MAX: usize = 1 << 20;
 /// Directories in each other. A receiver has so many open at once.
 pub const DEPTH_MAX: usize = 128;
 /// As long as a name may be (`limits.h`, NAME_MAX).
@@ -135,10 +137,11 @@ impl List {
     /// # Errors
     /// What of the list is wrong, so that nothing can be made of it.
     pub fn check(&self) -> Result<u64, String> {
-        if self.entries.len() > ENTRIES_MAX {
-            let count = self.entries.len();
-            return Err(format!("{count} entries; at most {ENTRIES_MAX}"));
-        }
+        let parts = |entry: &Entry| {
+            let runs = entry.content().map_or(0, |content| content.runs.len());
+            entry.attributes.len() + runs
+        };
+        check_counts(self.entries.len(), self.entries.iter().map(parts).sum())?;
         let mut open: Vec<u32> = Vec::new();
         let mut bytes: u64 = 0;
         for (number, entry) in (1..).zip(&self.entries) {
@@ -173,6 +176,10 @@ impl List {
                         return wrong("has content out of bounds");
                     };
                     bytes = sum;
+                }
+                // What a path leads to is sent. A name that leads elsewhere would have whoever uses it go there.
+                Some(Kind::Symbolic(_)) if entry.directory == 0 => {
+                    return wrong("is a symbolic link that is in no directory");
                 }
                 Some(Kind::Symbolic(text)) => {
                     if text.is_empty() || text.contains(&0) {
@@ -231,9 +238,83 @@ impl Content {
     }
 }
 
+fn check_counts(entries: usize, parts: usize) -> Result<(), String> {
+    if entries == 0 {
+        return Err("nothing is in it".to_owned());
+    }
+    if entries > ENTRIES_MAX {
+        return Err(format!(
+            "{entries} files and directories; at most {ENTRIES_MAX}"
+        ));
+    }
+    if parts > PARTS_MAX {
+        return Err(format!(
+            "{parts} runs of sparse files and extended attributes; at most {PARTS_MAX}"
+        ));
+    }
+    Ok(())
+}
+
+/// Looks at an encoded list before it is decoded: what is small there may be large in memory.
+///
+/// # Errors
+/// If it has more, or fewer, than so many entries, or too many parts.
+pub fn check_encoded(encoded: &[u8], announced: u64) -> Result<(), String> {
+    let none = || "its list is none".to_owned();
+    let (mut entries, mut parts) = (0, 0);
+    let mut rest = encoded;
+    while !rest.is_empty() {
+        let (tag, entry) = field(&mut rest).ok_or_else(none)?;
+        let Some(mut entry) = entry.filter(|_| tag == 1) else {
+            continue;
+        };
+        entries += 1;
+        while !entry.is_empty() {
+            let (tag, inner) = field(&mut entry).ok_or_else(none)?;
+            parts += usize::from(tag == 7);
+            let Some(mut content) = inner.filter(|_| tag == 9) else {
+                continue;
+            };
+            while !content.is_empty() {
+                let (tag, _) = field(&mut content).ok_or_else(none)?;
+                parts += usize::from(tag == 3);
+            }
+        }
+    }
+    check_counts(entries, parts)?;
+    if entries as u64 != announced {
+        return Err(format!(
+            "its list has {entries} entries, {announced} announced"
+        ));
+    }
+    Ok(())
+}
+
+/// The next field of a message: its number, and its bytes if it has a length.
+fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Option<&'a [u8]>)> {
+    let key = varint(rest)?;
+    let length = match key & 7 {
+        0 => {
+            varint(rest)?;
+            return Some((key >> 3, None));
+        }
+        1 => 8,
+        2 => usize::try_from(varint(rest)?).ok()?,
+        5 => 4,
+        _ => return None,
+    };
+    let (bytes, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some((key >> 3, (key & 7 == 2).then_some(bytes)))
+}
+
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    prost::encoding::decode_varint(rest).ok()
+}
+
 /// Whether a name is one, and stays in its directory.
 pub fn check_name(name: &[u8]) -> Result<(), String> {
-    let shown = String::from_utf8_lossy(name);
+    let shown = crate::unix::plain(name);
     if name.is_empty() || name == b"." || name == b".." {
         return Err(format!("has the name '{shown}', which is none"));
     }

@@ -4,7 +4,7 @@ use crate::list::{
     Attribute, Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, LIST_BYTES_MAX, List,
     MODE_MAX, Owner, Run, check_name,
 };
-use crate::unix::{fits, path};
+use crate::unix::{fits, path, told, why};
 use prost::Message;
 use rustix::fs::{FileType, OFlags, SeekFrom, seek};
 use std::collections::BTreeMap;
@@ -38,13 +38,13 @@ pub enum PackError {
     #[error("{0}")]
     Refused(String),
     /// The file system refuses.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{}: {}", told(.path), why(.source))]
     Storage { path: PathBuf, source: io::Error },
     /// A file is not as it was when the list was made.
-    #[error("{path} changed while it was sent", path = .0.display())]
+    #[error("{} changed while it was sent", told(.0))]
     Changed(PathBuf),
     /// Whoever reads is gone.
-    #[error("nobody reads: {0}")]
+    #[error("nobody reads: {}", why(.0))]
     Broken(io::Error),
 }
 
@@ -83,7 +83,7 @@ pub fn pack(paths: &[PathBuf], options: &Options) -> Result<Packed, PackError> {
         };
         let same = |at: usize| finder.entries[at].name == found.name;
         if let Some((_, other)) = tops.iter().find(|(at, _)| same(**at)) {
-            let (one, two) = (other.display(), path.display());
+            let [one, two] = [other, path].map(|it| told(it));
             return Err(PackError::Refused(format!(
                 "{one} and {two} have the same name"
             )));
@@ -93,6 +93,16 @@ pub fn pack(paths: &[PathBuf], options: &Options) -> Result<Packed, PackError> {
     let list = List {
         entries: finder.entries,
     };
+    if list.entries.is_empty() {
+        let left_out = finder.left_out.first();
+        let why = left_out.map_or("everything is excluded".to_owned(), |path| {
+            let name = told(path);
+            format!("{name} is no file, directory or link")
+        });
+        return Err(PackError::Refused(format!(
+            "there is nothing to send: {why}"
+        )));
+    }
     let content_bytes = list.check().map_err(PackError::Refused)?;
     let encoded = list.encode_to_vec();
     if encoded.len() as u64 > LIST_BYTES_MAX {
@@ -151,12 +161,7 @@ impl Packed {
     ) -> Result<(), PackError> {
         let path = self.source(place);
         let file = open(&path, entry.directory != 0).map_err(|error| storage(&path, error))?;
-        let about = file.metadata().map_err(|error| storage(&path, error))?;
-        let same = about.len() == content.bytes
-            && (about.mtime(), about.mtime_nsec()) == (entry.seconds, entry.nanoseconds.into());
-        if !same {
-            return Err(PackError::Changed(path));
-        }
+        check_same(&file, &path, entry, content)?;
         for run in content.runs() {
             let mut place = run.start;
             let end = run.start + run.bytes;
@@ -173,11 +178,7 @@ impl Packed {
                 }
             }
         }
-        let grown = file.read_at(&mut piece[..1], content.bytes);
-        if grown.map_err(|error| storage(&path, error))? > 0 {
-            return Err(PackError::Changed(path));
-        }
-        Ok(())
+        check_same(&file, &path, entry, content)
     }
 
     /// Where an entry comes from.
@@ -193,6 +194,16 @@ impl Packed {
     }
 }
 
+/// Whether a file is as it was when the list was made.
+fn check_same(file: &File, path: &Path, entry: &Entry, content: &Content) -> Result<(), PackError> {
+    let about = file.metadata().map_err(|error| storage(path, error))?;
+    let time = (about.mtime(), about.mtime_nsec());
+    if about.len() == content.bytes && time == (entry.seconds, entry.nanoseconds.into()) {
+        return Ok(());
+    }
+    Err(PackError::Changed(path.to_owned()))
+}
+
 /// The last name of a path, with all links and dots followed if it has none of its own.
 fn top_name(path: &Path) -> Result<OsString, PackError> {
     if let Some(name) = path.file_name() {
@@ -201,7 +212,7 @@ fn top_name(path: &Path) -> Result<OsString, PackError> {
     let whole = fs::canonicalize(path).map_err(|error| storage(path, error))?;
     let name = whole.file_name().map(OsString::from);
     name.ok_or_else(|| {
-        let path = path.display();
+        let path = told(path);
         PackError::Refused(format!("{path} has no name that it could arrive under"))
     })
 }
@@ -227,7 +238,10 @@ impl Finder<'_> {
         if exclude.iter().any(|pattern| fits(pattern, shown)) {
             return Ok(());
         }
-        let refused = |what: String| Err(PackError::Refused(format!("{} {what}", path.display())));
+        let refused = |what: String| {
+            let path = told(path);
+            Err(PackError::Refused(format!("{path} {what}")))
+        };
         let name = shown.rsplit(|&byte| byte == b'/').next().unwrap_or(shown);
         if let Err(what) = check_name(name) {
             return refused(what);

@@ -1,9 +1,12 @@
 //! What the operating system refuses, in words, and matching of names.
 
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A path of names.
 pub(crate) fn path(names: &[&[u8]]) -> PathBuf {
@@ -21,6 +24,63 @@ pub(crate) fn fits(pattern: &CStr, path: &[u8]) -> bool {
             found == 0
         })
     })
+}
+
+/// Bytes as text that moves no cursor.
+pub(crate) fn plain(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    text.chars()
+        .map(|it| {
+            if it.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                it
+            }
+        })
+        .collect()
+}
+
+/// A path as text that moves no cursor.
+pub(crate) fn told(path: &Path) -> String {
+    plain(path.as_os_str().as_bytes())
+}
+
+/// What the operating system says, without its number.
+pub(crate) fn why(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+/// Removes a directory with all that is in it, whatever its permissions are. What cannot be removed stays.
+pub(crate) fn remove(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(parent, name, flags, Mode::empty()).or_else(|error| {
+        if error != Errno::ACCESS {
+            return Err(error);
+        }
+        // The name is that of a directory: opening a link fails otherwise.
+        rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty())?;
+        rustix::fs::openat(parent, name, flags, Mode::empty())
+    });
+    let directory = opened?;
+    let _ = rustix::fs::fchmod(&directory, Mode::RWXU);
+    let entries = Dir::read_from(&directory)?;
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        if [c".", c".."].contains(&name) {
+            continue;
+        }
+        let removed = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
+        if matches!(removed, Err(Errno::ISDIR | Errno::PERM)) {
+            remove(directory.as_fd(), name)?;
+        } else {
+            removed?;
+        }
+    }
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?;
+    Ok(())
 }
 
 /// Whether this says that there is no room.

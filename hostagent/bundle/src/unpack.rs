@@ -3,25 +3,28 @@
 //! Nothing is written outside of the hidden directory, whatever the list says: names have no slash, each entry is made
 //! by the descriptor of its directory, and no link is followed.
 
-use crate::list::{Attribute, Content, Entry, Kind, LIST_BYTES_MAX, List};
-use crate::unix::{is_full, path};
+use crate::list::{Attribute, Content, Entry, Kind, LIST_BYTES_MAX, List, check_encoded};
+use crate::unix::{is_full, path, remove, told, why};
 use prost::Message;
 use rustix::fs::{
-    AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, Uid,
-    XattrFlags,
+    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps,
+    UTIME_OMIT, Uid, XattrFlags,
 };
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// Names of what is not whole begin with this; locked as long as its program lives.
 pub const PARTIAL_PREFIX: &str = ".wormcast-partial-";
 /// Read and written at once.
 const PIECE_BYTES: usize = 256 << 10;
+/// Hidden names that are tried, should others take them for left behind.
+const HIDE_TRIES: usize = 64;
 
 /// What the entries get of what the list says.
 #[derive(Clone, Copy, Debug)]
@@ -45,38 +48,62 @@ pub enum UnpackError {
     #[error("no space left on device{0}")]
     NoSpace(String),
     /// The file system refuses.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{}: {}", told(.path), why(.source))]
     Storage { path: PathBuf, source: io::Error },
     /// It is no bundle, or not whole.
     #[error("{0}")]
     Damaged(String),
 }
 
-/// All of a bundle, under a hidden name. Dropped: removed.
+/// All of a bundle, under a hidden name. Dropped: removed, but for what was placed.
 #[derive(Debug)]
 pub struct Unpacked {
     list: List,
     /// Places in the list of the entries to be named.
     tops: Vec<usize>,
-    directory: OwnedFd,
-    hidden: OwnedFd,
+    hidden: Hidden,
     options: Options,
-    /// Removed at last, with whatever was not placed.
-    _kept: TempDir,
 }
 
-/// Reads a bundle to its end. `list_bytes`: of its list; `bytes`: of all, as its sender said.
+/// A directory under a hidden name, in the one that its entries go to; removed when dropped.
+#[derive(Debug)]
+struct Hidden {
+    parent: OwnedFd,
+    name: CString,
+    descriptor: OwnedFd,
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // What cannot be removed now is by whoever finds it.
+        let _ = remove(self.parent.as_fd(), &self.name);
+    }
+}
+
+/// What a sender says of a bundle before it comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Announced {
+    pub entries: u64,
+    /// Of the list.
+    pub list_bytes: u64,
+    /// Of the list and all contents.
+    pub bytes: u64,
+}
+
+/// Reads a bundle to its end.
 ///
 /// # Errors
 /// [`UnpackError`]; nothing is left behind. What there is no room for is refused once the list is there.
 pub fn unpack(
     read: &mut impl Read,
-    list_bytes: u64,
-    bytes: u64,
+    announced: Announced,
     directory: &Path,
     options: Options,
 ) -> Result<Unpacked, UnpackError> {
-    let list = read_list(read, list_bytes)?;
+    let Announced {
+        list_bytes, bytes, ..
+    } = announced;
+    let list = read_list(read, announced)?;
     let content_bytes = list.check().map_err(UnpackError::Damaged)?;
     if list_bytes.checked_add(content_bytes) != Some(bytes) {
         let text = format!(
@@ -85,40 +112,28 @@ pub fn unpack(
         return Err(UnpackError::Damaged(text));
     }
     let refused = |error: io::Error| storage(directory, error);
-    let opened = rustix::fs::open(
-        directory,
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(|error| refused(error.into()))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    let opened = opened.map_err(|error| refused(error.into()))?;
     check_room(&opened, content_bytes, list.entries.len() as u64)?;
-    let kept = hide(directory).map_err(refused)?;
-    let hidden = rustix::fs::open(
-        kept.path(),
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(|error| refused(error.into()))?;
-    // Where there are no locks nobody takes it for left behind.
-    let _ = rustix::fs::flock(&hidden, FlockOperation::NonBlockingLockExclusive);
+    let hidden = hide(directory, opened).map_err(refused)?;
     let mut maker = Maker {
         list: &list,
         options,
-        hidden: hidden.as_fd(),
+        hidden: hidden.descriptor.as_fd(),
         open: Vec::new(),
         piece: vec![0; PIECE_BYTES],
     };
     maker.make(&mut io::BufReader::with_capacity(PIECE_BYTES, read))?;
     if options.sync {
-        rustix::fs::syncfs(&hidden).map_err(|error| refused(error.into()))?;
+        let synced = rustix::fs::syncfs(&hidden.descriptor);
+        synced.map_err(|error| refused(error.into()))?;
     }
     Ok(Unpacked {
         tops: list.tops().collect(),
         list,
-        directory: opened,
         hidden,
         options,
-        _kept: kept,
     })
 }
 
@@ -135,36 +150,121 @@ impl Unpacked {
     }
 
     /// Moves top `index` to its place under `name`. False: the name is taken, and it stays where it is. With
-    /// `overwrite` it takes the place of what has that name.
+    /// `overwrite` it takes the place of what has that name, if both are directories, or neither is.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// What the operating system says; it stays where it is.
     pub fn place(&self, index: usize, name: &Path, overwrite: bool) -> io::Result<bool> {
         let entry = &self.list.entries[self.tops[index]];
-        let placed = self.rename(&entry.name, name, overwrite)?;
-        if placed && entry.is_directory() {
-            let directory = enter(self.directory.as_fd(), name.as_os_str().as_bytes())?;
-            self.options.finish_directory(&directory, entry)?;
+        let name = name.as_os_str().as_bytes();
+        let taken = self.kind_of(name)?;
+        if let (true, Some(is_directory)) = (overwrite, taken) {
+            if is_directory != entry.is_directory() {
+                let error = if is_directory {
+                    Errno::ISDIR
+                } else {
+                    Errno::NOTDIR
+                };
+                return Err(error.into());
+            }
+            return self.replace(entry, name).map(|()| true);
         }
-        Ok(placed)
+        if taken.is_some() || !self.rename(&entry.name, name)? {
+            return Ok(false);
+        }
+        let finished = self.finish(entry, name);
+        if finished.is_err() {
+            // Nobody is to find it under its name and take it for whole.
+            let (from, to) = (&self.hidden.parent, &self.hidden.descriptor);
+            rustix::fs::renameat(from, name, to, entry.name.as_slice())?;
+        }
+        finished.map(|()| true)
     }
 
-    fn rename(&self, from: &[u8], name: &Path, overwrite: bool) -> io::Result<bool> {
-        let rename =
-            |flags| rustix::fs::renameat_with(&self.hidden, from, &self.directory, name, flags);
-        if overwrite {
-            // What was there goes with the hidden directory.
-            match rename(RenameFlags::EXCHANGE) {
-                Ok(()) => return Ok(true),
-                Err(rustix::io::Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        match rename(RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::EXIST) => Ok(false),
+    /// Whether what has a name is a directory; `None`: the name is free.
+    fn kind_of(&self, name: &[u8]) -> io::Result<Option<bool>> {
+        match rustix::fs::statat(&self.hidden.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(about) => Ok(Some(
+                FileType::from_raw_mode(about.st_mode) == FileType::Directory,
+            )),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// False: the name is taken.
+    fn rename(&self, from: &[u8], name: &[u8]) -> io::Result<bool> {
+        let (hidden, parent) = (&self.hidden.descriptor, &self.hidden.parent);
+        match rustix::fs::renameat_with(hidden, from, parent, name, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            // File systems such as NFS know no flags. That the name is free was seen a moment ago.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::renameat(hidden, from, parent, name)?;
+                Ok(true)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What was there goes with the hidden directory.
+    fn replace(&self, entry: &Entry, name: &[u8]) -> io::Result<()> {
+        if !entry.is_directory() {
+            return self.exchange(entry, name);
+        }
+        // A directory that may not be written cannot be moved.
+        let old = enter(self.hidden.parent.as_fd(), name)?;
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&old)?.st_mode);
+        let opened = rustix::fs::fchmod(&old, mode | Mode::RWXU);
+        let exchanged = self.exchange(entry, name);
+        if exchanged.is_err() && opened.is_ok() {
+            rustix::fs::fchmod(&old, mode)?;
+        }
+        exchanged?;
+        self.finish(entry, name)
+    }
+
+    fn exchange(&self, entry: &Entry, name: &[u8]) -> io::Result<()> {
+        let (hidden, parent) = (&self.hidden.descriptor, &self.hidden.parent);
+        let from = entry.name.as_slice();
+        match rustix::fs::renameat_with(hidden, from, parent, name, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let old = self.free_name()?;
+                rustix::fs::renameat(parent, name, hidden, old.as_slice())?;
+                if let Err(error) = rustix::fs::renameat(hidden, from, parent, name) {
+                    rustix::fs::renameat(hidden, old.as_slice(), parent, name)?;
+                    return Err(error.into());
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// A name that nothing in the hidden directory has.
+    fn free_name(&self) -> io::Result<Vec<u8>> {
+        for number in 0_u64.. {
+            let name = format!("{PARTIAL_PREFIX}{number}").into_bytes();
+            match rustix::fs::statat(&self.hidden.descriptor, &*name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => return Ok(name),
+                found => drop(found?),
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Of a directory: what would have kept it from being moved.
+    fn finish(&self, entry: &Entry, name: &[u8]) -> io::Result<()> {
+        if !entry.is_directory() {
+            return Ok(());
+        }
+        let directory = enter(self.hidden.parent.as_fd(), name)?;
+        self.options.finish_directory(&directory, entry)?;
+        if self.options.sync {
+            rustix::fs::fsync(&directory)?;
+        }
+        Ok(())
     }
 
     /// The names given are on the disk.
@@ -172,12 +272,13 @@ impl Unpacked {
     /// # Errors
     /// What the operating system says.
     pub fn sync(&self) -> io::Result<()> {
-        rustix::fs::fsync(&self.directory)?;
+        rustix::fs::fsync(&self.hidden.parent)?;
         Ok(())
     }
 }
 
-fn read_list(read: &mut impl Read, list_bytes: u64) -> Result<List, UnpackError> {
+fn read_list(read: &mut impl Read, announced: Announced) -> Result<List, UnpackError> {
+    let list_bytes = announced.list_bytes;
     if list_bytes > LIST_BYTES_MAX {
         let text = format!("a list of {list_bytes} bytes; at most {LIST_BYTES_MAX}");
         return Err(UnpackError::Damaged(text));
@@ -189,6 +290,7 @@ fn read_list(read: &mut impl Read, list_bytes: u64) -> Result<List, UnpackError>
     if (encoded.len() as u64) < list_bytes {
         return Err(cut_short(io::ErrorKind::UnexpectedEof.into()));
     }
+    check_encoded(&encoded, announced.entries).map_err(UnpackError::Damaged)?;
     List::decode(encoded.as_slice())
         .map_err(|error| UnpackError::Damaged(format!("its list is none: {error}")))
 }
@@ -213,11 +315,54 @@ fn check_room(directory: &OwnedFd, bytes: u64, entries: u64) -> Result<(), Unpac
     Ok(())
 }
 
-fn hide(directory: &Path) -> io::Result<TempDir> {
-    tempfile::Builder::new()
-        .prefix(PARTIAL_PREFIX)
-        .rand_bytes(8)
-        .tempdir_in(directory)
+fn hide(directory: &Path, parent: OwnedFd) -> io::Result<Hidden> {
+    for _ in 0..HIDE_TRIES {
+        let made = tempfile::Builder::new()
+            .prefix(PARTIAL_PREFIX)
+            .rand_bytes(8)
+            .tempdir_in(directory)?;
+        let path = made.keep();
+        let name = path.file_name().unwrap_or_default();
+        let name = CString::new(name.as_bytes())?;
+        let descriptor = enter(parent.as_fd(), name.to_bytes());
+        let locked = descriptor.and_then(|descriptor| {
+            // Where there are no locks nobody takes it for left behind.
+            let locked = rustix::fs::flock(&descriptor, FlockOperation::NonBlockingLockExclusive);
+            let is_there = rustix::fs::fstat(&descriptor)?.st_nlink > 0;
+            Ok((locked != Err(Errno::WOULDBLOCK) && is_there).then_some(descriptor))
+        });
+        match locked {
+            Ok(Some(descriptor)) => {
+                return Ok(Hidden {
+                    parent,
+                    name,
+                    descriptor,
+                });
+            }
+            // Another program has just taken it for one that was left behind.
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// Removes what a program that was killed has left in a directory. False: it lives.
+///
+/// # Errors
+/// What the operating system says.
+pub fn remove_left_behind(directory: &Path, name: &CStr) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = rustix::fs::open(directory, flags, Mode::empty())?;
+    let left = enter(parent.as_fd(), name.to_bytes())?;
+    let locked = rustix::fs::flock(&left, FlockOperation::NonBlockingLockExclusive);
+    if locked == Err(Errno::WOULDBLOCK) {
+        return Ok(false);
+    }
+    locked?;
+    remove(parent.as_fd(), name)?;
+    Ok(true)
 }
 
 /// A directory that is being filled.
@@ -255,19 +400,29 @@ impl Maker<'_> {
             };
             made.map_err(|error| self.failed(place, error))?;
         }
-        let mut more = [0];
-        if read.read(&mut more).map_err(cut_short)? > 0 {
+        let mut more = Vec::new();
+        read.take(1).read_to_end(&mut more).map_err(cut_short)?;
+        if !more.is_empty() {
             let text = "more content than its list speaks of".to_owned();
             return Err(UnpackError::Damaged(text));
         }
         self.open.clear();
-        // Only now: what may not be written, or entered, could not be filled. Nor moved: so tops come last of all.
+        // Only now: what may not be written, or entered, could not be filled. Nor moved: so permissions of tops come
+        // last of all.
         for (place, entry) in self.list.entries.iter().enumerate().rev() {
-            if entry.is_directory() && entry.directory != 0 {
-                let directory = self.open_at(place);
-                let finished = directory.and_then(|it| self.options.finish_directory(&it, entry));
-                finished.map_err(|error| self.failed(place, error))?;
+            if !entry.is_directory() {
+                continue;
             }
+            let finished = self.open_at(place).and_then(|directory| {
+                let options = self.options;
+                options.set_attributes(directory.as_fd(), &entry.attributes)?;
+                options.set_owner(directory.as_fd(), entry)?;
+                if entry.directory != 0 {
+                    options.finish_directory(&directory, entry)?;
+                }
+                Ok(())
+            });
+            finished.map_err(|error| self.failed(place, error))?;
         }
         Ok(())
     }
@@ -398,8 +553,6 @@ impl Maker<'_> {
 
 impl Options {
     fn finish_directory(&self, directory: &OwnedFd, entry: &Entry) -> io::Result<()> {
-        self.set_attributes(directory.as_fd(), &entry.attributes)?;
-        self.set_owner(directory.as_fd(), entry)?;
         let mode = if self.preserve { entry.mode } else { 0o777 };
         rustix::fs::fchmod(directory, self.masked(mode))?;
         if self.preserve {
@@ -459,5 +612,5 @@ fn storage(path: &Path, source: io::Error) -> UnpackError {
 }
 
 fn cut_short(error: io::Error) -> UnpackError {
-    UnpackError::Damaged(format!("it ends before its list says so ({error})"))
+    UnpackError::Damaged(format!("it ends before its list says so ({})", why(&error)))
 }

@@ -5,9 +5,9 @@ use prost::Message;
 use std::fs;
 use tempfile::TempDir;
 use wormcast_bundle::list::{
-    Attribute, Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, List, Run,
+    Attribute, Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, List, PARTS_MAX, Run,
 };
-use wormcast_bundle::unpack::{Options, unpack};
+use wormcast_bundle::unpack::{Announced, Options, unpack};
 
 fn entry(name: &[u8], directory: u32, kind: Kind) -> Entry {
     Entry {
@@ -79,8 +79,11 @@ fn entries_lie_in_directories_before_them() {
         entry(b"c", 1, file(0)),
     ];
     refused(left, why);
-    let link = entry(b"a", 0, Kind::Symbolic(b"/etc".to_vec()));
-    refused(vec![link, entry(b"passwd", 1, file(0))], why);
+    let link = entry(b"a", 1, Kind::Symbolic(b"/etc".to_vec()));
+    refused(
+        vec![directory(b"d", 0), link, entry(b"passwd", 2, file(0))],
+        why,
+    );
     let deep: Vec<Entry> = (0..=DEPTH_MAX as u32)
         .map(|at| directory(b"d", at))
         .collect();
@@ -119,10 +122,14 @@ fn links_and_attributes_are_what_they_say() {
         refused(vec![entry(b"a", 0, Kind::Hard(to))], why);
     }
     refused(vec![directory(b"a", 0), entry(b"b", 0, Kind::Hard(1))], why);
-    refused(
-        vec![entry(b"a", 0, Kind::Symbolic(Vec::new()))],
-        "link to nowhere",
-    );
+    let in_directory = vec![
+        directory(b"d", 0),
+        entry(b"a", 1, Kind::Symbolic(Vec::new())),
+    ];
+    refused(in_directory, "link to nowhere");
+    let top = entry(b"a", 0, Kind::Symbolic(b"/etc".to_vec()));
+    refused(vec![top], "in no directory");
+    refused(Vec::new(), "nothing is in it");
     let none = Entry {
         name: b"a".to_vec(),
         ..Entry::default()
@@ -145,16 +152,59 @@ fn links_and_attributes_are_what_they_say() {
 #[test]
 fn two_of_one_name_in_a_directory_leave_nothing() {
     let to = TempDir::new().unwrap();
-    let link = entry(b"a", 0, Kind::Symbolic(b"/tmp".to_vec()));
-    for second in [entry(b"a", 0, file(0)), directory(b"a", 0)] {
-        let encoded = List {
-            entries: vec![link.clone(), second],
-        }
-        .encode_to_vec();
-        let length = encoded.len() as u64;
-        unpack(&mut encoded.as_slice(), length, length, to.path(), OPTIONS).unwrap_err();
+    let first = directory(b"d", 0);
+    let link = entry(b"a", 1, Kind::Symbolic(b"/tmp".to_vec()));
+    for second in [entry(b"a", 1, file(0)), directory(b"a", 1)] {
+        let list = List {
+            entries: vec![first.clone(), link.clone(), second],
+        };
+        unpack(
+            &mut list.encode_to_vec().as_slice(),
+            announced(&list, 0),
+            to.path(),
+            OPTIONS,
+        )
+        .unwrap_err();
     }
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+}
+
+fn announced(list: &List, content: u64) -> Announced {
+    let list_bytes = list.encoded_len() as u64;
+    Announced {
+        entries: list.entries.len() as u64,
+        list_bytes,
+        bytes: list_bytes + content,
+    }
+}
+
+#[test]
+fn a_list_that_would_be_large_in_memory_is_not_decoded() {
+    let to = TempDir::new().unwrap();
+    // Each entry is two bytes long, or part of one that is.
+    let part = [0x3a, 0].repeat(PARTS_MAX + 1);
+    let mut entry = vec![0x0a];
+    prost::encoding::encode_varint(part.len() as u64, &mut entry);
+    entry.extend(part);
+    for (encoded, why) in [
+        (
+            [0x0a, 0].repeat(ENTRIES_MAX + 1),
+            "1048577 files and directories",
+        ),
+        ([0x0a, 0].repeat(7), "its list has 7 entries, 1 announced"),
+        (entry, "1048577 runs"),
+        (vec![0x0a, 5, 1], "its list is none"),
+        (vec![0xff; 11], "its list is none"),
+    ] {
+        let length = encoded.len() as u64;
+        let announced = Announced {
+            entries: 1,
+            list_bytes: length,
+            bytes: length,
+        };
+        let error = unpack(&mut encoded.as_slice(), announced, to.path(), OPTIONS).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}, not {why}");
+    }
 }
 
 const OPTIONS: Options = Options {
@@ -197,10 +247,9 @@ proptest! {
         let list = List { entries };
         let sum = list.check();
         let mut bytes = list.encode_to_vec();
-        let length = bytes.len() as u64;
         let content = sum.clone().unwrap_or(8);
         bytes.extend(vec![b'!'; content as usize]);
-        let made = unpack(&mut bytes.as_slice(), length, length + content, &to, OPTIONS);
+        let made = unpack(&mut bytes.as_slice(), announced(&list, content), &to, OPTIONS);
         prop_assert!(sum.is_ok() || made.is_err());
         drop(made);
         prop_assert_eq!(fs::read_dir(&to).unwrap().count(), 0);

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wormcast_bundle::pack::{self, PackError, Packed, pack};
-use wormcast_bundle::unpack::{Options, UnpackError, Unpacked, unpack};
+use wormcast_bundle::unpack::{Announced, Options, UnpackError, Unpacked, unpack};
 
 const UMASK: u32 = 0o022;
 const PLAIN: Options = Options {
@@ -31,9 +31,20 @@ fn bytes(packed: &Packed) -> Vec<u8> {
 }
 
 fn unpacked(packed: &Packed, to: &Path, options: Options) -> Result<Unpacked, UnpackError> {
-    let bytes = bytes(packed);
-    let (list, all) = (packed.list_bytes(), packed.bytes());
-    unpack(&mut bytes.as_slice(), list, all, to, options)
+    unpack(
+        &mut bytes(packed).as_slice(),
+        announced(packed),
+        to,
+        options,
+    )
+}
+
+fn announced(packed: &Packed) -> Announced {
+    Announced {
+        entries: packed.list().entries.len() as u64,
+        list_bytes: packed.list_bytes(),
+        bytes: packed.bytes(),
+    }
 }
 
 fn placed(packed: &Packed, to: &Path, options: Options) {
@@ -310,22 +321,105 @@ fn a_file_that_changes_after_the_list_was_made_is_not_sent() {
     assert!(matches!(error, PackError::Storage { .. }), "{error}");
 }
 
+/// Changes a file once the first of it is written.
+struct Meddler<'a> {
+    written: usize,
+    change: &'a dyn Fn(),
+}
+
+impl std::io::Write for Meddler<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.written < 400_000 && self.written + bytes.len() >= 400_000 {
+            (self.change)();
+        }
+        self.written += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_not_sent() {
+    let from = TempDir::new().unwrap();
+    let large = example(from.path()).join("b/large");
+    let packed = pack(std::slice::from_ref(&large), &pack::Options::default()).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&large).unwrap();
+    let changes: [&dyn Fn(); 3] = [
+        &|| file.set_len(1_000_004).unwrap(),
+        &|| file.set_len(500_000).unwrap(),
+        &|| file.write_all_at(b"other", 900_000).unwrap(),
+    ];
+    for change in changes {
+        let before = packed.list().entries[0].clone();
+        let mut meddler = Meddler { written: 0, change };
+        let error = packed.write(&mut meddler).unwrap_err();
+        assert!(matches!(error, PackError::Changed(_)), "{error}");
+        let content: Vec<u8> = vec![1; 1_000_003];
+        fs::write(&large, content).unwrap();
+        let time = std::time::Duration::new(before.seconds as u64, before.nanoseconds);
+        file.set_modified(std::time::UNIX_EPOCH + time).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_no_bundle() {
+    let from = TempDir::new().unwrap();
+    let top = example(from.path());
+    let options = pack::Options {
+        exclude: vec![CString::new("data").unwrap()],
+        ..pack::Options::default()
+    };
+    let error = pack(&[top], &options).unwrap_err().to_string();
+    assert!(error.contains("everything is excluded"), "{error}");
+    let error = pack(&[PathBuf::from("/dev/null")], &pack::Options::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("/dev/null is no file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_directory_does_not_take_the_place_of_a_file_nor_a_file_that_of_a_directory() {
+    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let top = example(from.path());
+    let both = pack(
+        &[top.join("b/large"), top.join("a")],
+        &pack::Options::default(),
+    )
+    .unwrap();
+    fs::create_dir(to.path().join("large")).unwrap();
+    fs::write(to.path().join("large/mine"), b"mine").unwrap();
+    fs::write(to.path().join("a"), b"mine").unwrap();
+    let made = unpacked(&both, to.path(), PLAIN).unwrap();
+    for (index, name) in ["large", "a"].iter().enumerate() {
+        made.place(index, Path::new(name), true).unwrap_err();
+    }
+    drop(made);
+    assert_eq!(fs::read(to.path().join("large/mine")).unwrap(), b"mine");
+    assert_eq!(fs::read(to.path().join("a")).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 2);
+}
+
 #[test]
 fn what_is_cut_short_leaves_nothing() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let packed = packed(&example(from.path()));
     let whole = bytes(&packed);
-    let (list, all) = (packed.list_bytes(), packed.bytes());
-    for length in (0..whole.len())
-        .step_by(whole.len() / 37)
-        .chain([list as usize, whole.len() - 1])
-    {
-        let error = unpack(&mut &whole[..length], list, all, to.path(), PLAIN).unwrap_err();
+    let right = announced(&packed);
+    let cuts = (0..whole.len()).step_by(whole.len() / 37);
+    for length in cuts.chain([right.list_bytes as usize, whole.len() - 1]) {
+        let error = unpack(&mut &whole[..length], right, to.path(), PLAIN).unwrap_err();
         assert!(matches!(error, UnpackError::Damaged(_)), "{error}");
     }
     let longer = [&whole[..], b"x"].concat();
-    unpack(&mut longer.as_slice(), list, all, to.path(), PLAIN).unwrap_err();
-    unpack(&mut whole.as_slice(), list, all + 1, to.path(), PLAIN).unwrap_err();
+    unpack(&mut longer.as_slice(), right, to.path(), PLAIN).unwrap_err();
+    let (bytes, entries) = (right.bytes + 1, right.entries + 1);
+    for wrong in [Announced { bytes, ..right }, Announced { entries, ..right }] {
+        unpack(&mut whole.as_slice(), wrong, to.path(), PLAIN).unwrap_err();
+    }
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
@@ -345,14 +439,12 @@ fn what_there_is_no_room_for_is_refused_before_its_content() {
     let encoded = prost::Message::encode_to_vec(&list);
     let length = encoded.len() as u64;
     // There is nothing behind the list: whoever went on would find it cut short.
-    let error = unpack(
-        &mut encoded.as_slice(),
-        length,
-        length + (1 << 60),
-        to.path(),
-        PLAIN,
-    )
-    .unwrap_err();
+    let announced = Announced {
+        entries: 1,
+        list_bytes: length,
+        bytes: length + (1 << 60),
+    };
+    let error = unpack(&mut encoded.as_slice(), announced, to.path(), PLAIN).unwrap_err();
     assert!(matches!(error, UnpackError::NoSpace(_)), "{error}");
     assert!(
         error

@@ -3,7 +3,7 @@
 use ::wormcast_bundle::list::Kind;
 use ::wormcast_bundle::pack::{self, PackError};
 use ::wormcast_bundle::unpack::{self, UnpackError};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -39,6 +39,15 @@ fn unpack_error(error: &UnpackError) -> PyErr {
         UnpackError::Damaged(_) => "damaged",
     };
     raise(code, error)
+}
+
+fn system_error(error: &std::io::Error) -> PyErr {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, text[..end].to_owned())),
+        None => PyOSError::new_err(text),
+    }
 }
 
 /// A stream of the caller's, used through a descriptor of its own.
@@ -171,12 +180,14 @@ impl Unpacked {
         overwrite: bool,
     ) -> PyResult<bool> {
         let name = Path::new(OsStr::from_bytes(&name));
-        Ok(self.with(py, |it| it.place(index, name, overwrite))??)
+        let placed = self.with(py, |it| it.place(index, name, overwrite))?;
+        placed.map_err(|error| system_error(&error))
     }
 
     /// The names given are on the disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(self.with(py, unpack::Unpacked::sync)??)
+        let synced = self.with(py, unpack::Unpacked::sync)?;
+        synced.map_err(|error| system_error(&error))
     }
 
     /// Removes what was not placed.
@@ -194,12 +205,13 @@ impl Unpacked {
 
 /// Reads a bundle from a descriptor to its end.
 #[pyfunction(name = "unpack")]
-#[pyo3(signature = (descriptor, directory, list_bytes, size, *, umask, preserve, owners, attributes, sync))]
+#[pyo3(signature = (descriptor, directory, entries, list_bytes, size, *, umask, preserve, owners, attributes, sync))]
 #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
 fn unpack_stream(
     py: Python<'_>,
     descriptor: RawFd,
     directory: Vec<u8>,
+    entries: u64,
     list_bytes: u64,
     size: u64,
     umask: u32,
@@ -216,10 +228,24 @@ fn unpack_stream(
         attributes,
         sync,
     };
+    let announced = unpack::Announced {
+        entries,
+        list_bytes,
+        bytes: size,
+    };
     let directory = Path::new(OsStr::from_bytes(&directory));
-    let unpacked = py.detach(|| unpack::unpack(&mut read, list_bytes, size, directory, options));
+    let unpacked = py.detach(|| unpack::unpack(&mut read, announced, directory, options));
     let unpacked = unpacked.map_err(|error| unpack_error(&error))?;
     Ok(Unpacked(std::sync::Mutex::new(Some(unpacked))))
+}
+
+/// Removes a hidden directory that a program which was killed has left. False: its program lives.
+#[pyfunction]
+fn remove_left_behind(py: Python<'_>, directory: Vec<u8>, name: Vec<u8>) -> PyResult<bool> {
+    let name = CString::new(name).map_err(|_| raise("refused", "a name with a 0 in it"))?;
+    let directory = Path::new(OsStr::from_bytes(&directory));
+    let removed = py.detach(|| unpack::remove_left_behind(directory, &name));
+    removed.map_err(|error| system_error(&error))
 }
 
 /// Several files and directories as the content of one message.
@@ -230,5 +256,6 @@ fn wormcast_bundle(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Packed>()?;
     module.add_class::<Unpacked>()?;
     module.add_function(wrap_pyfunction!(pack_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(unpack_stream, module)?)
+    module.add_function(wrap_pyfunction!(unpack_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(remove_left_behind, module)?)
 }
