@@ -300,7 +300,7 @@ def send(
 @click.option(
     "--overwrite",
     is_flag=True,
-    help="Replace a file of the same name. Without this the new file gets a number.",
+    help="Replace a file of the same name, or a directory by a directory. Without this the new one gets a number.",
 )
 @click.option(
     "--no-preserve",
@@ -329,7 +329,8 @@ def recv(
 ) -> None:
     """Receive the files and directories sent to a group.
 
-    A file appears under its name when it is complete and its SHA-256 is right. For standard
+    A file appears under its name when it is complete and its SHA-256 is right. Directories and
+    several files that were sent as one appear when all is complete, one after another. For standard
     output it is kept in a temporary file ($TMPDIR) until then; with --from it is written as
     it comes. The rate that is shown is that at which it came over the network.
 

@@ -68,7 +68,7 @@ fn a_stream_that_ends_early_or_that_nobody_reads_is_told() {
     let large = tempfile::tempfile().unwrap();
     large.set_len(LARGE).unwrap();
     client.write(sender, &start()).unwrap();
-    client
+    let asked = client
         .begin(&send(sender, LARGE), Some(large.as_fd()))
         .unwrap();
     let handle = begun(&mut receiver);
@@ -80,6 +80,8 @@ fn a_stream_that_ends_early_or_that_nobody_reads_is_told() {
         other => panic!("{other:?}"),
     }
     client.cancel_message(sender).unwrap();
+    // Until its answer nothing else can be written.
+    assert_eq!(refusal(client.answer(asked)).code, ErrorCode::Closed);
 
     client.write(sender, &start()).unwrap();
     let (mut feed, source) = UnixStream::pair().unwrap();

@@ -111,6 +111,10 @@ fn read_some(
         // Why it has ended is told by whoever asks for more room.
         read => {
             bytes.truncate(read.unwrap_or_default());
+            // Who writes little at a time is not to hold much memory.
+            if bytes.len() < room / 2 {
+                return Ok(Bytes::copy_from_slice(&bytes));
+            }
             Ok(bytes.freeze())
         }
     }
