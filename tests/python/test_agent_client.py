@@ -21,7 +21,14 @@ from wormcast.client import (
     Progress,
     RefusedError,
 )
-from wormcast.client.files import FileDecoder, FileFormatError, encode_file_start, other_names, safe_file_name
+from wormcast.client.files import (
+    FileDecoder,
+    FileFormatError,
+    encode_file_start,
+    other_names,
+    safe_file_name,
+    safe_top_name,
+)
 from wormcast.client.frames import (
     ControlFrame,
     DataFrame,
@@ -50,6 +57,21 @@ def decode(wire: bytes, step: int) -> list[Frame]:
         while (frame := decoder.next_frame()) is not None:
             frames.append(frame)
     return frames
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        (b"data", "data"),
+        (b".env", "env"),
+        (b"\xff\xfe", "\udcff\udcfe"),
+        (b"a\x1b[2J\n\xc2\x9bb", "a_[2J__b"),
+        (b" .. ", "unnamed"),
+        ("ä".encode() * 150, "ä" * 100),
+    ],
+)
+def test_names_in_bundles_keep_their_bytes_but_move_no_cursor(name: bytes, kept: str) -> None:
+    assert safe_top_name(name) == kept
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
