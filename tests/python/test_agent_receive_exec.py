@@ -201,7 +201,9 @@ def test_a_command_that_ignores_the_signal_is_killed(
 
 
 JOURNAL = """
-import json, os, socket, sys
+import ctypes, json, os, signal, socket, sys
+# It ends with the service, which has the process that started it (prctl(2), PR_SET_PDEATHSIG).
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 os.makedirs("/run/systemd/journal", exist_ok=True)
 journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 journal.bind("/run/systemd/journal/socket")
