@@ -145,9 +145,9 @@ pub struct Limits {
     pub children: usize,
     /// Packets an origin holds beyond what is stable. Full: `write` accepts nothing.
     pub origin_window_packets: u32,
-    /// Bytes that an origin holds beyond what is stable; as many packets as [`WINDOW_PACKETS_LEAST`] whatever their length.
-    /// Full: `write` accepts nothing. Half of a member's pool, so that a member behind a slow link has room for all that is
-    /// under way, however large the frames are.
+    /// Bytes of buffers that an origin holds beyond what is stable; as many packets as [`WINDOW_PACKETS_LEAST`] whatever
+    /// their length. Full: `write` accepts nothing. Half of a member's pool, so that a member behind a slow link has room
+    /// for all of a stream that is under way, however large the frames are.
     pub origin_window_bytes: usize,
     /// Received packets of class one, bytes of memory. Full: NACK to the parent.
     pub pool_class1_bytes: usize,

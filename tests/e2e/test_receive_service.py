@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from receivers import wait_for_receivers
 from wormcast.mininet.fabric import Fabric
 from wormcast.receive.history import Record, read_history
 
@@ -143,7 +144,7 @@ def test_files_of_two_origins_two_groups_and_one_made_later_each_with_its_comman
     other = fabric.popen(3, argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     last = random_file(70_000).rename(tmp_path / "last.bin")
     # The services are not waited for: nobody would know when to send.
-    until(lambda: receivers(fabric, 3, later))
+    wait_for_receivers(fabric, [(3, later)])
     send(fabric, 0, later, last)
     assert other.wait(SECONDS_MAX) == 0
     for service in services:
@@ -165,11 +166,6 @@ def test_files_of_two_origins_two_groups_and_one_made_later_each_with_its_comman
     one, two = ({record.name: record.message for record in service.records()} for service in services)
     assert one == two
     assert not list(tmp_path.rglob("ran"))
-
-
-def receivers(fabric: Fabric, host: int, group: int) -> bool:
-    status = fabric.agent_status(host) or {"groups": []}
-    return any(one["group"] == group and one["receivers"] for one in status["groups"])
 
 
 def test_it_outlives_the_agent_and_the_controller(

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,6 +130,25 @@ def test_a_directory_that_changes_while_it_is_sent_arrives_nowhere(lab: Lab, tmp
 
 
 @pytest.mark.network
+def test_a_last_file_that_grows_while_it_is_read_arrives_nowhere(lab: Lab, tmp_path: Path) -> None:
+    """All that was announced is read before that is found."""
+    top = tmp_path / "data"
+    top.mkdir()
+    file_of(top / "log", 20_000_000)
+    where = outputs(tmp_path)
+    receivers = [start_recv(lab, host, 1, where[host - 1]) for host in (1, 2)]
+    sender = lab.start(0, "send", str(top), "-g", "1", "--rate", "40M")
+    until(lambda: any(names(where[0])))
+    with (top / "log").open("ab") as file:
+        file.write(b"more")
+    code, _, error = run(sender)
+    assert code == 2
+    assert "log changed while it was sent" in error
+    assert [run(receiver)[0] for receiver in receivers] == [3, 3]
+    assert [names(one) for one in where] == [[], []]
+
+
+@pytest.mark.network
 def test_who_has_no_room_says_so_and_the_others_get_it(lab: Lab, tmp_path: Path) -> None:
     top = example(tmp_path, 3)
     file_of(top / "more", 3_000_000)
@@ -242,12 +262,8 @@ def test_a_slow_disk_is_no_failure(lab: Lab, tmp_path: Path) -> None:
     assert tree(where[0] / "data") == tree(top)
 
 
-def test_what_nobody_may_write_is_removed_all_the_same(tmp_path: Path) -> None:
+def test_what_nobody_may_write_is_removed_all_the_same() -> None:
     """By a user without the rights of root: those left behind, and those given up."""
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o055)
     script = """
 import os, socket, sys, threading, wormcast_bundle as bundle
 from pathlib import Path
@@ -283,11 +299,16 @@ left = into / ".wormcast-partial-abcDEF12"
 (left / "a").chmod(0o500)
 assert remove_left_behind(into) == 1
 assert os.listdir(into) == ["data"]
+for each in (top, into / "data"):
+    for path in (each, each / "d", each / "d" / "e"):
+        path.chmod(0o755)
 """
     who = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=LIMIT_S, **who
-    )
+    # Not pytest's own directory, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o777)
+        command = [sys.executable, "-c", script, place]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, **who)
     assert done.returncode == 0, done.stderr
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from agent_lab.lab import PROGRAM, Lab, environment, group
-from agent_lab.service import LIMIT_S, Service, file_of, names, send, until
+from agent_lab.service import LIMIT_S, Service, file_of, names, send, services, until
 from wormcast.client import Agent
 from wormcast.client.files import encode_file_start
 
@@ -50,16 +50,13 @@ def into(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve(lab: Lab, into: Path) -> Iterator[Callable[..., Service]]:
-    services = []
+    with services() as started:
 
-    def start(*options: str, **more: Any) -> Service:
-        services.append(Service(lab, into, *options, **more))
-        return services[-1]
+        def start(*options: str, **more: Any) -> Service:
+            started.append(Service(lab, into, *options, **more))
+            return started[-1]
 
-    yield start
-    for service in services:
-        service.process.kill()
-        service.process.wait()
+        yield start
 
 
 def test_files_of_two_origins_and_all_groups_come_also_of_one_made_later(
@@ -342,7 +339,7 @@ def test_a_port_alone_is_for_this_machine(serve: Callable[..., Service]) -> None
         (["--into", "/dev/full"], "/dev/full is a file, not a directory"),
         (["--into", "n" * 300], "File name too long"),
         (["--into", "/proc/self"], ""),
-        (["--into", "here", "--group", "255"], "--group 255: groups are 0 to 65535 without 255"),
+        (["--into", "here", "--group", "255"], "--group 255: groups are 0 to 65535, not 255"),
         (["--into", "here", "--group", "-1"], "--group -1: groups are"),
         (["--into", "here", "--group", ""], "wanted a number or a name"),
         (["--into", "here", "--metrics", "70000"], "ports are 0 to 65535"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from agent_lab.lab import PROGRAM, Lab, environment, group
-from agent_lab.service import LIMIT_S, Service, file_of, names, send, until
+from agent_lab.service import LIMIT_S, Service, file_of, names, send, services, until
 
 pytestmark = pytest.mark.network
 
@@ -31,20 +31,17 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def serve(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    services = []
     into = tmp_path / "into"
     into.mkdir()
+    with services() as started:
 
-    def start(*options: str, **more: object) -> Service:
-        env = {**environment(), "NOTES": str(tmp_path / "notes"), "GATE": str(tmp_path / "gate")}
-        services.append(Service(lab, into, *options, env=env, **more))
-        services[-1].says("receiving from group 2 (group2)")
-        return services[-1]
+        def start(*options: str, **more: object) -> Service:
+            env = {**environment(), "NOTES": str(tmp_path / "notes"), "GATE": str(tmp_path / "gate")}
+            started.append(Service(lab, into, *options, env=env, **more))
+            started[-1].says("receiving from group 2 (group2)")
+            return started[-1]
 
-    yield start
-    for service in services:
-        service.process.kill()
-        service.process.wait()
+        yield start
 
 
 def test_it_runs_once_for_each_file_with_all_that_is_known(

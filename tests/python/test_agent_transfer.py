@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from agent_lab.lab import Lab, group
-from wormcast.client import Agent
+from wormcast.cli.transfer import RATE_BITS_LEAST, RATE_BITS_MOST
+from wormcast.client import Agent, RefusedError
 from wormcast.client.files import encode_file_start
 
 pytestmark = pytest.mark.network
@@ -141,6 +142,15 @@ def test_a_full_disk_fails_that_member_alone(lab: Lab, tmp_path: Path) -> None:
         assert (one / "large.bin").read_bytes() == file.read_bytes()
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_the_command_knows_the_rates_that_the_agent_takes(lab: Lab) -> None:
+    with Agent(lab.socket(0)) as agent:
+        for wrong in (RATE_BITS_LEAST - 1, RATE_BITS_MOST + 1):
+            with pytest.raises(RefusedError, match=f"it must be {RATE_BITS_LEAST} to {RATE_BITS_MOST}$"):
+                agent.open_sender(1, rate_bits=wrong)
+        for right in (RATE_BITS_LEAST, RATE_BITS_MOST):
+            agent.open_sender(1, rate_bits=right).close()
 
 
 def test_a_file_goes_no_faster_than_asked(lab: Lab, tmp_path: Path) -> None:

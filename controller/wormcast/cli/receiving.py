@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from wormcast.cli.arriving import ArrivingFile, FileSettings
+from wormcast.cli.bundle import EXTEND_INTERVAL_S
 from wormcast.cli.outlet import Outlet
 from wormcast.cli.placing import remove_left_behind
 from wormcast.cli.progress import ProgressLine, facts_of
 from wormcast.cli.refusal import Refusal, show
-from wormcast.cli.session import EXTEND_INTERVAL_S, Session, described, place_of, report_of
+from wormcast.cli.session import Session, described, place_of, report_of
 from wormcast.client import (
     Agent,
     AgentGoneError,

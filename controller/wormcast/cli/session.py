@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wormcast.cli.arriving import ArrivingFile, FileSettings, is_full
-from wormcast.cli.bundle import shown
+from wormcast.cli.bundle import EXTEND_INTERVAL_S, shown
 from wormcast.client import (
     AbortReason,
     AgentError,
@@ -29,8 +29,6 @@ from wormcast.client import (
 )
 from wormcast.client.files import FileFormatError
 
-EXTEND_INTERVAL_S = 5.0
-"""Between two words to the agent that a message is not forgotten: a quarter of what it waits is plenty."""
 NAMED_MOST = 4
 """Of what a message has placed."""
 

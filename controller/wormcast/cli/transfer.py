@@ -104,6 +104,20 @@ owner_option = click.option(
 )
 
 
+overwrite_option = click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace a file of the same name, or a directory by a directory. Without this the new one gets a number.",
+)
+no_preserve_option = click.option(
+    "--no-preserve",
+    is_flag=True,
+    help="Give files the permissions and time of new ones. Without this they have those of the sender's file, "
+    "as far as the umask allows, and never setuid.",
+)
+fsync_option = click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
+
+
 def _rate(
     context: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
@@ -297,18 +311,9 @@ def send(
     callback=_seconds,
     help="End when nothing was received for this many seconds.",
 )
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Replace a file of the same name, or a directory by a directory. Without this the new one gets a number.",
-)
-@click.option(
-    "--no-preserve",
-    is_flag=True,
-    help="Give files the permissions and time of new ones. Without this they have those of the sender's file, "
-    "as far as the umask allows, and never setuid.",
-)
-@click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
+@overwrite_option
+@no_preserve_option
+@fsync_option
 @xattrs_option
 @owner_option
 @socket_option

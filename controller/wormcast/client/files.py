@@ -140,22 +140,20 @@ class FileDecoder:
 def safe_file_name(name: str) -> str:
     """A plain file name made of ``name``, whoever chose it: no directories, no control
     characters, not longer than NAME_BYTES_MAX bytes, never empty or hidden."""
-    base = name.replace("\\", "/").rsplit("/", 1)[-1]
-    base = "".join(character if character.isprintable() else "_" for character in base)
-    base = base.encode(errors="replace")[:NAME_BYTES_MAX].decode(errors="ignore")
-    base = base.strip().lstrip(".")
-    return base or "unnamed"
+    return _plain(name.replace("\\", "/").rsplit("/", 1)[-1].encode(errors="replace").decode())
 
 
 def safe_top_name(name: bytes) -> str:
-    """The same of a file or directory in a bundle, whose name may be of any bytes."""
-    text = os.fsdecode(name)
-    # What is no text in this encoding is kept as it is.
-    kept = (one if one.isprintable() or "\udc80" <= one <= "\udcff" else "_" for one in text)
-    text = "".join(kept).strip().lstrip(".")
+    """The same of a file or directory in a bundle. Bytes that are no text in this encoding stay as they are."""
+    return _plain(os.fsdecode(name))
+
+
+def _plain(name: str) -> str:
+    kept = (one if one.isprintable() or "\udc80" <= one <= "\udcff" else "_" for one in name)
+    text = "".join(kept)
     while len(os.fsencode(text)) > NAME_BYTES_MAX:
         text = text[:-1]
-    return text or "unnamed"
+    return text.strip().lstrip(".") or "unnamed"
 
 
 def other_names(name: str) -> Iterator[str]:

@@ -9,18 +9,26 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from wormcast_planner import HOST_ID_MAX
+from wormcast_planner import GROUP_BROADCAST, GROUP_ID_MAX, HOST_ID_MAX
 
 from wormcast.cli.arriving import FileSettings
 from wormcast.cli.bundle import BundleOptions, shown
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.refusal import Refusal
-from wormcast.cli.transfer import fail, owner_option, parse_group, socket_option, xattrs_option
+from wormcast.cli.transfer import (
+    fail,
+    fsync_option,
+    no_preserve_option,
+    overwrite_option,
+    owner_option,
+    parse_group,
+    socket_option,
+    xattrs_option,
+)
 from wormcast.client import AgentError
+from wormcast.network.groups import GROUP_BOUND
 from wormcast.receive.history import Record, read_history
 
-GROUP_MAX = 65_535
-BROADCAST = 255
 _NOT_OF_HISTORY = (
     "groups",
     "origin",
@@ -61,17 +69,9 @@ _NOT_OF_HISTORY = (
     metavar="COMMAND",
     help="Run this by /bin/sh after each file.",
 )
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Replace a file of the same name. Without this the new file gets a number.",
-)
-@click.option(
-    "--no-preserve",
-    is_flag=True,
-    help="Give files the permissions and time of new ones, not those of the sender's file.",
-)
-@click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
+@overwrite_option
+@no_preserve_option
+@fsync_option
 @xattrs_option
 @owner_option
 @click.option(
@@ -106,10 +106,10 @@ def receive(
     until it ends. At most 256 groups are received from; others are named.
 
     COMMAND runs after a file is in its place and confirmed, one at a time, in the order in
-    which files came. Its environment has WORMCAST_FILE (path; of
-    several sent as one, the directory that they are in), WORMCAST_ORIGIN (host),
-    WORMCAST_GROUP (name), WORMCAST_MESSAGE (number of this message of origin and group),
-    WORMCAST_SHA256 and WORMCAST_BYTES. Its output goes to standard error. When 256 commands
+    which files came. Its environment has WORMCAST_FILE (path; of several sent as one, the
+    directory that they are in), WORMCAST_ORIGIN (host), WORMCAST_GROUP (name),
+    WORMCAST_MESSAGE (number of this message of origin and group), WORMCAST_SHA256 and
+    WORMCAST_BYTES. Its output goes to standard error. When 256 commands
     wait, files are not confirmed until one has ended. A command that has not run to its end
     when the service ends runs at the next start: it may run twice for a file.
 
@@ -153,8 +153,8 @@ def receive(
 
 
 def _checked(group: int | str) -> int | str:
-    if isinstance(group, int) and (not 0 <= group <= GROUP_MAX or group == BROADCAST):
-        bound = f"groups are 0 to {GROUP_MAX} without {BROADCAST}"
+    if isinstance(group, int) and (not 0 <= group <= GROUP_ID_MAX or group == GROUP_BROADCAST):
+        bound = f"groups are {GROUP_BOUND}"
         raise Refusal(f"--group {group}: {bound}", code="out-of-range", value=group, bound=bound)
     if group == "":
         raise Refusal("--group '': wanted a number or a name", code="out-of-range", value=group)

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 
 from wormcast.cli.arriving import FileSettings
+from wormcast.cli.bundle import EXTEND_INTERVAL_S
 from wormcast.cli.placing import remove_left_behind
-from wormcast.cli.session import EXTEND_INTERVAL_S
 from wormcast.client import AgentGoneError, AgentInterruptedError, AgentUnavailableError
 from wormcast.exits import Exit
 from wormcast.receive.commands import Commands

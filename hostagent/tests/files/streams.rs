@@ -5,14 +5,20 @@ use std::net::Shutdown;
 
 const BYTES: usize = 3_000_001;
 
-#[test]
-fn streams_carry_content_whatever_their_pace() {
-    let Some(fabric) = fabric() else { return };
-    let content = pattern(BYTES, 9);
+/// A client that sends, its sender, and one that receives.
+fn ends(fabric: &Fabric) -> (Client, u32, Client) {
     let mut receiver = fabric.client(1);
     receiver.open_file_receiver(GROUP, None).unwrap();
     let mut client = fabric.client(0);
     let sender = client.open_sender(GROUP).unwrap().handle;
+    (client, sender, receiver)
+}
+
+#[test]
+fn streams_carry_content_whatever_their_pace() {
+    let Some(fabric) = fabric() else { return };
+    let content = pattern(BYTES, 9);
+    let (mut client, sender, mut receiver) = ends(&fabric);
     client.write(sender, &start()).unwrap();
     let (mut feed, source) = UnixStream::pair().unwrap();
     let sent = content.clone();
@@ -61,10 +67,7 @@ fn streams_carry_content_whatever_their_pace() {
 #[test]
 fn a_stream_that_ends_early_or_that_nobody_reads_is_told() {
     let Some(fabric) = fabric() else { return };
-    let mut receiver = fabric.client(1);
-    receiver.open_file_receiver(GROUP, None).unwrap();
-    let mut client = fabric.client(0);
-    let sender = client.open_sender(GROUP).unwrap().handle;
+    let (mut client, sender, mut receiver) = ends(&fabric);
     let large = tempfile::tempfile().unwrap();
     large.set_len(LARGE).unwrap();
     client.write(sender, &start()).unwrap();
@@ -98,10 +101,7 @@ fn a_stream_that_ends_early_or_that_nobody_reads_is_told() {
 #[test]
 fn threads_end_with_their_clients_though_nothing_moves() {
     let Some(fabric) = fabric() else { return };
-    let mut receiver = fabric.client(1);
-    receiver.open_file_receiver(GROUP, None).unwrap();
-    let mut client = fabric.client(0);
-    let sender = client.open_sender(GROUP).unwrap().handle;
+    let (mut client, sender, mut receiver) = ends(&fabric);
     client.write(sender, &start()).unwrap();
     let (mut feed, source) = UnixStream::pair().unwrap();
     let feeding = std::thread::spawn(move || {

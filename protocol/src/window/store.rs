@@ -27,7 +27,7 @@ pub(crate) struct Store {
     slots: VecDeque<Option<Packet>>,
     /// The positions of `slots` where there is a packet.
     runs: Runs,
-    /// Of all payloads.
+    /// Of the buffers of all payloads: a member that holds these packets needs as much.
     bytes: usize,
 }
 
@@ -41,7 +41,7 @@ impl Store {
         }
     }
 
-    /// Bytes of all payloads that are held.
+    /// Bytes of all buffers that are held.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -78,7 +78,7 @@ impl Store {
             self.slots.resize_with(index + 1, || None);
         }
         debug_assert!(self.slots[index].is_none());
-        self.bytes += packet.payload.len();
+        self.bytes += packet.payload.capacity();
         self.slots[index] = Some(packet);
         self.runs.add(position, position + 1);
     }
@@ -89,7 +89,7 @@ impl Store {
             match self.slots.pop_front() {
                 Some(slot) => {
                     if let Some(packet) = slot {
-                        self.bytes -= packet.payload.len();
+                        self.bytes -= packet.payload.capacity();
                         release(packet);
                     }
                     self.base += 1;
@@ -104,7 +104,7 @@ impl Store {
     pub fn truncate(&mut self, end: u64, mut release: impl FnMut(Packet)) {
         while self.end() > end {
             if let Some(Some(packet)) = self.slots.pop_back() {
-                self.bytes -= packet.payload.len();
+                self.bytes -= packet.payload.capacity();
                 release(packet);
             }
             if self.slots.is_empty() {
@@ -260,7 +260,7 @@ mod tests {
         store.truncate(17, |packet| pools.release(packet));
         assert_eq!(store.end(), 17);
         assert_eq!(pools.used(BufferClass::One), pools.packet_bytes(3));
-        assert_eq!(store.bytes(), 3);
+        assert_eq!(store.bytes(), 100);
         store.advance(40, |packet| pools.release(packet));
         assert_eq!(
             (store.base(), store.end(), pools.used(BufferClass::One)),
@@ -303,6 +303,6 @@ mod tests {
             position += 1;
         }
         assert!(position > 200, "{position}");
-        assert_eq!(store.bytes(), position as usize * short.len());
+        assert_eq!(store.bytes(), position as usize * SHORT_BYTES);
     }
 }

@@ -7,7 +7,8 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,18 @@ class Service:
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(LIMIT_S)
+
+
+@contextmanager
+def services() -> Iterator[list[Service]]:
+    """Those that are put into it end with it."""
+    started: list[Service] = []
+    try:
+        yield started
+    finally:
+        for service in started:
+            service.process.kill()
+            service.process.wait()
 
 
 def until(condition: Callable[[], object], what: Callable[[], object] = str) -> None:
