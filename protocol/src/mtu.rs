@@ -84,6 +84,18 @@ impl Session {
         is_over
     }
 
+    /// Whether [`Session::judge_length`] would note anything.
+    pub(crate) fn is_length_news(&self, index: usize, shared: &Shared) -> bool {
+        let child = &self.children[index];
+        let position = child.cumulative();
+        let is_long = self.is_too_long(index, position, shared);
+        if child.excluded {
+            return child.too_long.is_some() && !is_long;
+        }
+        let counts = is_long && child.receiver.is_some() && child.paused_until.is_none();
+        child.too_long.map(|(before, _)| before) != counts.then_some(position)
+    }
+
     /// Whether a packet is held that the plan's MTU leaves no room for, or that has none for a route to the child.
     pub(crate) fn is_too_long(&self, index: usize, position: u64, shared: &Shared) -> bool {
         let Some(packet) = self.store.get(position) else {

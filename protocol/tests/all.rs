@@ -1,5 +1,6 @@
 //! The tests of this crate in one program: each file beside this one is a module.
 
+mod active;
 mod choice;
 mod forged;
 mod gathered;
@@ -16,3 +17,4 @@ mod returned;
 mod settled;
 mod star;
 mod tree_limit;
+mod waking;

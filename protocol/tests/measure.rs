@@ -293,6 +293,10 @@ fn packets_a_second_on_one_core() {
             resting: 1_000,
             ..case("one member, 1,000 streams at rest", SchemeName::Repeat, 2)
         },
+        Case {
+            resting: 4_000,
+            ..case("one member, 4,000 streams at rest", SchemeName::Repeat, 2)
+        },
     ];
     println!(
         "{:<36} {:>10} {:>10}",

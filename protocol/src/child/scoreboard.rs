@@ -380,6 +380,11 @@ impl Scoreboard {
         }
     }
 
+    /// Whether [`Scoreboard::take_fresh`] would hand out any.
+    pub fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     /// All packets to be sent again count as fresh.
     pub fn refresh_pending(&mut self) {
         self.fresh.clear();

@@ -8,8 +8,7 @@ use wormcast_wire::{GroupId, HostId, Seq};
 impl Engine {
     /// The streams of a group that this host has a part in, by origin.
     pub fn arrived(&self, group: GroupId) -> impl Iterator<Item = Arrived> + '_ {
-        let of_group = (group, HostId(0))..=(group, HostId(u16::MAX));
-        let sessions = self.sessions.range(of_group);
+        let sessions = self.sessions.of_group(group);
         sessions.map(|(_, session)| session.arrived())
     }
 

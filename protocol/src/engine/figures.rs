@@ -45,10 +45,26 @@ impl Engine {
 
     /// Origins of whose streams to a group this host knows.
     pub fn origins(&self, group: GroupId) -> impl Iterator<Item = HostId> + '_ {
-        let of_group = (group, HostId(0))..=(group, HostId(u16::MAX));
-        self.sessions
-            .range(of_group)
-            .map(|((_, origin), _)| *origin)
+        let sessions = self.sessions.of_group(group);
+        sessions.map(|((_, origin), _)| *origin)
+    }
+
+    /// A stream that rests though it has something to do: there is none. For tests; it looks at all streams.
+    #[doc(hidden)]
+    pub fn forgotten(&self) -> Option<(GroupId, HostId)> {
+        self.sessions.forgotten(&self.shared, self.now)
+    }
+
+    /// Streams that rest. For tests.
+    #[doc(hidden)]
+    pub fn resting(&self) -> usize {
+        self.sessions.resting()
+    }
+
+    /// No stream rests until the next poll. For tests.
+    #[doc(hidden)]
+    pub fn wake_all(&mut self) {
+        self.sessions.wake_all();
     }
 
     pub fn pool_bytes(&self, class: BufferClass) -> usize {

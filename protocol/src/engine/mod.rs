@@ -1,6 +1,7 @@
 //! The engine of one host: all its groups and streams, frames in, frames out.
 
 mod acks;
+pub(crate) mod active;
 mod application;
 mod arrivals;
 mod early;
@@ -21,9 +22,9 @@ use crate::session::shared::{SessionKey, Shared};
 use crate::session::{Arrival, Session};
 use crate::time::Instant;
 use crate::trace::Probes;
+use active::Sessions;
 pub use reports::UNCLAIMED_MAX;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 use wormcast_wire::pdu::{self, Body, Common, Data};
 use wormcast_wire::worm::{self, Kind};
@@ -41,7 +42,7 @@ use wormcast_wire::{ETHERNET_LENGTH, ETHERTYPE_HOST_PDU};
 pub struct Engine {
     pub(crate) shared: Shared,
     pub(crate) groups: BTreeMap<GroupId, Arc<GroupPlan>>,
-    pub(crate) sessions: BTreeMap<SessionKey, Session>,
+    pub(crate) sessions: Sessions,
     past: past::Past,
     /// The stream that may send next.
     turn: SessionKey,
@@ -62,7 +63,7 @@ impl Engine {
         Ok(Engine {
             shared: Shared::new(config),
             groups: BTreeMap::new(),
-            sessions: BTreeMap::new(),
+            sessions: Sessions::default(),
             past: past::Past::default(),
             turn: (GroupId(0), HostId(0)),
             reports: reports::Reports::default(),
@@ -156,9 +157,7 @@ impl Engine {
     }
 
     fn keys_of(&self, group: GroupId) -> impl Iterator<Item = SessionKey> + '_ {
-        self.sessions
-            .range((group, HostId(0))..=(group, HostId(u16::MAX)))
-            .map(|(key, _)| *key)
+        self.sessions.of_group(group).map(|(key, _)| *key)
     }
 
     /// This host leaves the group. Messages not read yet are lost; origins count it as removed. Of its own
@@ -372,19 +371,15 @@ impl Engine {
     /// The pool runs short: other streams give up what is delivered, though not
     /// stable (the one concerned does so itself).
     fn make_room(&mut self, except: SessionKey, class: BufferClass) {
-        for (key, session) in &mut self.sessions {
-            if *key != except && session.evict(class, &mut self.shared) {
-                return;
-            }
-        }
+        let shared = &mut self.shared;
+        self.sessions
+            .find_mut(|key, session| *key != except && session.evict(class, shared));
     }
 
     /// Acts on every time that has come: delayed ACKs, loss, probes, silence.
     pub fn handle_timeout(&mut self, now: Instant) {
         let now = self.advance(now);
-        for session in self.sessions.values_mut() {
-            session.handle_timeout(&mut self.shared, now);
-        }
+        self.sessions.handle_timeout(&mut self.shared, now);
     }
 
     /// Bytes a buffer for [`Engine::poll_transmit`] must have.
@@ -410,25 +405,8 @@ impl Engine {
         if let Some(sent) = self.send_request(buf) {
             return Some(sent);
         }
-        for session in self.sessions.values_mut() {
-            if let Some(sent) = session.poll_control(&mut self.shared, now, buf) {
-                return Some(sent);
-            }
-        }
-        // One packet of each stream in turn.
-        let start = self.turn;
-        for part in [
-            (Bound::Included(start), Bound::Unbounded),
-            (Bound::Unbounded, Bound::Excluded(start)),
-        ] {
-            for (key, session) in self.sessions.range_mut(part) {
-                if let Some(sent) = session.poll_data(&mut self.shared, now, buf) {
-                    self.turn = (key.0, HostId(key.1.0.saturating_add(1)));
-                    return Some(sent);
-                }
-            }
-        }
-        None
+        let (shared, turn) = (&mut self.shared, &mut self.turn);
+        self.sessions.poll(shared, turn, now, buf)
     }
 
     /// The next time at which [`Engine::handle_timeout`] or
@@ -437,12 +415,7 @@ impl Engine {
         if self.reports.is_due() || self.probes.is_due() || self.branches.is_due() {
             return Some(self.now);
         }
-        let now = self.now;
-        let shared = &self.shared;
-        self.sessions
-            .values()
-            .filter_map(|session| session.deadline(shared, now))
-            .min()
+        self.sessions.deadline(&self.shared, self.now)
     }
 
     /// The next event, oldest first.

@@ -38,6 +38,7 @@ impl Engine {
         if self.shared.root.as_deref() != root {
             self.shared.root = root.map(<[u8]>::to_vec);
             self.shared.routes_version += 1;
+            self.sessions.wake_all();
         }
         Ok(())
     }
@@ -47,6 +48,7 @@ impl Engine {
         if self.shared.tree_route_max != bytes {
             self.shared.tree_route_max = bytes;
             self.shared.routes_version += 1;
+            self.sessions.wake_all();
         }
     }
 
@@ -86,7 +88,7 @@ impl Engine {
         let new = new.into_iter();
         unicast.extend(new.map(|(host, alternatives)| (host, Turns::new(alternatives))));
         self.shared.routes_version += 1;
-        for session in self.sessions.values_mut() {
+        for session in self.sessions.all_mut() {
             session.note_routes(|host| changed.contains(&host));
         }
     }
@@ -102,7 +104,7 @@ impl Engine {
         check_tree(routes)?;
         self.shared.tree = Arc::clone(routes);
         self.shared.routes_version += 1;
-        for session in self.sessions.values_mut() {
+        for session in self.sessions.all_mut() {
             session.note_tree_routes();
         }
         Ok(())

@@ -17,7 +17,7 @@ use wormcast_wire::pdu::Body;
 use wormcast_wire::worm::Kind;
 
 impl Session {
-    fn refresh_worms(&mut self, shared: &Shared) {
+    pub(super) fn refresh_worms(&mut self, shared: &Shared) {
         let Some(broadcast) = &self.broadcast else {
             return;
         };
@@ -87,7 +87,6 @@ impl Session {
         now: Instant,
         buf: &mut [u8],
     ) -> Option<Transmit> {
-        self.refresh_worms(shared);
         if self.broadcast.as_ref()?.congestion.next_send() > now {
             return None;
         }
@@ -197,10 +196,17 @@ impl Session {
         }
     }
 
+    /// Whether there is something to send, and the window may have no room for it.
+    pub(super) fn has_no_room(&self, broadcast: &Broadcast) -> bool {
+        let has_any = self.store.has(broadcast.next) || !broadcast.repairs.is_empty();
+        has_any && self.most_in_flight(|_| true) >= broadcast.congestion.window()
+    }
+
     /// When the stream may send.
     pub(super) fn broadcast_deadline(
         &self,
         broadcast: &Broadcast,
+        shared: &Shared,
         now: Instant,
     ) -> Option<Instant> {
         let next_send = broadcast.congestion.next_send();
@@ -216,7 +222,9 @@ impl Session {
         };
         let repair = repair.map(|due| due.max(next_send));
         let room = self.most_in_flight(|_| true) < broadcast.congestion.window();
-        let reaches_any = !broadcast.worms.is_empty() || self.serves_any();
+        // By other routes it may reach whom it did not.
+        let is_stale = broadcast.made_for != Some(shared.routes_version);
+        let reaches_any = is_stale || !broadcast.worms.is_empty() || self.serves_any();
         let new = (self.store.has(broadcast.next) && room && reaches_any).then_some(next_send);
         match (repair, new) {
             (Some(a), Some(b)) => Some(a.min(b)),

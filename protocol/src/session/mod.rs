@@ -19,6 +19,7 @@ mod progress;
 mod reception;
 mod repairs;
 mod replan;
+mod rest;
 mod return_runs;
 mod returned;
 mod sending;

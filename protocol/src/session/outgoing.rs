@@ -156,6 +156,8 @@ impl Session {
         if let Some(sent) = self.poll_repair(shared, now, buf) {
             return Some(sent);
         }
+        // The deadline depends on them.
+        self.refresh_worms(shared);
         if shared.drain_until > now {
             return None;
         }
@@ -186,7 +188,7 @@ impl Session {
     }
 
     /// Where new packets end for now, so that no child runs far ahead of its siblings.
-    fn lead_end(&self) -> u64 {
+    pub(super) fn lead_end(&self) -> u64 {
         let behind = self
             .children
             .iter()
@@ -340,7 +342,7 @@ impl Session {
         let drained = shared.drain_until;
         if let Some(broadcast) = &self.broadcast {
             add(self
-                .broadcast_deadline(broadcast, now)
+                .broadcast_deadline(broadcast, shared, now)
                 .map(|time| time.max(drained)));
         }
         let lead_end = self.lead_end();

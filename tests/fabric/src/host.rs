@@ -10,7 +10,7 @@ use wormcast_agent_core::plan::AgentPlan;
 use wormcast_agent_core::transfers::TransferReport;
 use wormcast_agent_core::transit::{NextFrame, TransitLimits};
 use wormcast_agent_proto as proto;
-use wormcast_protocol::{EngineConfig, Instant};
+use wormcast_protocol::{Engine, EngineConfig, Instant};
 use wormcast_wire::HostId;
 use wormcast_wire::worm::{self, Kind};
 use wormcast_wire::wormhole::train::is_train;
@@ -256,6 +256,8 @@ impl Host {
                 break;
             }
         }
+        let forgotten = agent.engine().and_then(Engine::forgotten);
+        assert_eq!(forgotten, None, "a stream rests and has something to do");
         let agent_us = agent.poll_timeout().map(|at| now_us + at.since_us(now));
         // As the agent's loop: while the link takes nothing, what is due to be sent wakes nobody.
         let agent_us = agent_us.map(|at| at.max(full_until_us.unwrap_or(0)));
