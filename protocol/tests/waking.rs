@@ -77,11 +77,10 @@ fn a_stream_that_rests_goes_on_when_a_way_leads_to_a_member() {
         engine
             .write(GROUP, b"hello", true, at(2))
             .expect("a member");
-        assert_eq!(
-            poll(&mut engine, at(3)),
-            0,
-            "case {number}: no way leads there"
-        );
+        for turn in 3..10 {
+            let sent = poll(&mut engine, at(turn));
+            assert_eq!(sent, 0, "case {number}: no way leads there");
+        }
         assert_eq!(engine.resting(), 1, "case {number}");
         leads(&mut engine);
         assert_eq!(

@@ -2,8 +2,9 @@
 //!
 //! A stream is *active*, or it *rests*, until a time or for good. Active ones are polled at every turn. A stream begins
 //! to rest when both polls have found nothing to do for it, no time of [`Session::deadline`] has come, and nothing would be
-//! noted if it was looked at before that time ([`Session::is_unsettled`]). One that was forgotten would be a transfer that
-//! hangs for ever. None can be, since a session does only what follows from three things:
+//! noted if it was looked at before that time ([`Session::is_unsettled`]). This is asked only after [`IDLE_POLLS`], so that
+//! it costs busy streams nothing. One that was forgotten would be a transfer that hangs for ever. None can be, since a
+//! session does only what follows from three things:
 //!
 //! - What is in it. Only [`Sessions::get_mut`], [`Sessions::all_mut`] and [`Sessions::find_mut`] hand one out to be
 //!   changed, and they make it active. Timeouts and polls change none that rests.
@@ -27,11 +28,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 use wormcast_wire::{GroupId, HostId};
 
+/// Polls in turn that have found nothing to do for a stream that nothing has changed meanwhile, before it may rest.
+const IDLE_POLLS: u8 = 4;
+
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// For its turn.
-    Active,
+    /// For its turn. So many polls have found nothing to do for it.
+    Active(u8),
     /// For nothing, or for a time.
     Resting(Option<Instant>),
 }
@@ -83,7 +87,7 @@ impl Sessions {
             }
             self.active.insert(*key);
         }
-        slot.state = State::Active;
+        slot.state = State::Active(0);
         Some(&mut slot.session)
     }
 
@@ -105,13 +109,13 @@ impl Sessions {
         self.times.clear();
         self.active.extend(self.all.keys());
         for slot in self.all.values_mut() {
-            slot.state = State::Active;
+            slot.state = State::Active(0);
         }
     }
 
     pub fn insert(&mut self, key: SessionKey, session: Session) {
         self.remove(&key);
-        let state = State::Active;
+        let state = State::Active(0);
         self.all.insert(key, Slot { session, state });
         self.active.insert(key);
     }
@@ -119,7 +123,7 @@ impl Sessions {
     pub fn remove(&mut self, key: &SessionKey) -> Option<Session> {
         let slot = self.all.remove(key)?;
         match slot.state {
-            State::Active => drop(self.active.remove(key)),
+            State::Active(_) => drop(self.active.remove(key)),
             State::Resting(Some(until)) => drop(self.times.remove(&(until, *key))),
             State::Resting(None) => {}
         }
@@ -133,7 +137,7 @@ impl Sessions {
             self.times.pop_first();
             self.active.insert(key);
             if let Some(slot) = self.all.get_mut(&key) {
-                slot.state = State::Active;
+                slot.state = State::Active(0);
             }
         }
     }
@@ -190,6 +194,12 @@ impl Sessions {
         let Some(slot) = self.all.get_mut(&key) else {
             return;
         };
+        if let State::Active(polls) = &mut slot.state
+            && *polls < IDLE_POLLS
+        {
+            *polls += 1;
+            return;
+        }
         if slot.session.is_unsettled(shared, now) {
             return;
         }
@@ -217,7 +227,7 @@ impl Sessions {
     /// A stream that rests though it has something to do, or that will not be looked at when it has: there is none.
     pub fn forgotten(&self, shared: &Shared, now: Instant) -> Option<SessionKey> {
         let is_forgotten = |key: &SessionKey, slot: &Slot| match slot.state {
-            State::Active => !self.active.contains(key),
+            State::Active(_) => !self.active.contains(key),
             State::Resting(Some(until)) if !self.times.contains(&(until, *key)) => true,
             State::Resting(Some(until)) if until <= now => false,
             State::Resting(until) => {
