@@ -116,13 +116,15 @@ impl Event {
     }
 }
 
-/// Origin: nobody at a member takes a message that has begun to arrive there.
+/// Origin: nobody at a member takes a message that has begun to arrive there, or it is taken slower than it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unclaimed {
+pub struct Unread {
     pub group: GroupId,
     /// The message, counted from 0.
     pub message: u64,
     pub host: HostId,
+    /// There is a receiver. It takes the message slower than it comes.
+    pub slow: bool,
 }
 
 /// What an origin knows of a message at a member.

@@ -23,9 +23,9 @@ mod window;
 mod wormhole;
 
 pub use config::{ConfigError, EngineConfig, Limits, Timing, WINDOW_PACKETS_MAX};
-pub use engine::{Engine, UNCLAIMED_MAX};
+pub use engine::{Engine, UNREAD_MAX};
 pub use event::{
-    Arrived, Event, LossReason, MemberState, MessageArrival, Read, Transmit, Unbroken, Unclaimed,
+    Arrived, Event, LossReason, MemberState, MessageArrival, Read, Transmit, Unbroken, Unread,
     UseError,
 };
 pub use gather::branches::{

@@ -91,8 +91,8 @@ pub struct Counters {
     pub events_dropped: u64,
     /// Streams given up to make room for others.
     pub sessions_reclaimed: u64,
-    /// Reports of members without a receiver dropped because [`crate::UNCLAIMED_MAX`] waited.
-    pub unclaimed_dropped: u64,
+    /// Reports of members without a receiver, or with a slow one, dropped because [`crate::UNREAD_MAX`] waited.
+    pub unread_dropped: u64,
     /// Probes that came and were dropped because [`crate::OBSERVATIONS_MAX`] waited.
     pub observations_dropped: u64,
     /// Answers of switches that came and were dropped because [`crate::ANSWERS_MAX`] waited.
@@ -111,7 +111,7 @@ impl Default for Counters {
             route_too_long: 0,
             events_dropped: 0,
             sessions_reclaimed: 0,
-            unclaimed_dropped: 0,
+            unread_dropped: 0,
             observations_dropped: 0,
             answers_dropped: 0,
         }
@@ -139,7 +139,7 @@ impl Counters {
             ("route_too_long", self.route_too_long),
             ("events_dropped", self.events_dropped),
             ("sessions_reclaimed", self.sessions_reclaimed),
-            ("unclaimed_dropped", self.unclaimed_dropped),
+            ("unread_dropped", self.unread_dropped),
             ("sightings_dropped", self.observations_dropped),
             ("answers_dropped", self.answers_dropped),
         ]

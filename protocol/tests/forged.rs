@@ -178,6 +178,7 @@ fn status(stable: u32) -> Body<'static> {
         ack_now: true,
         choice: 0,
         unclaimed: false,
+        slow: false,
         order_wanted: false,
         order_next: false,
     })

@@ -247,6 +247,7 @@ fn handle(engine: &mut Engine, call: &Call, source: HostId, origin: HostId, now:
                 ack_now: *ack_now,
                 choice: 0,
                 unclaimed: false,
+                slow: false,
                 order_wanted: false,
                 order_next: false,
             }));
@@ -427,6 +428,7 @@ fn every_reject_is_counted_under_its_name() {
         ack_now: true,
         choice: 0,
         unclaimed: false,
+        slow: false,
         order_wanted: false,
         order_next: false,
     });
@@ -513,6 +515,7 @@ fn copies_meant_for_others_are_counted_and_no_loss() {
         ack_now: false,
         choice: 0,
         unclaimed: false,
+        slow: false,
         order_wanted: false,
         order_next: false,
     });

@@ -100,7 +100,7 @@ def _flags(entry: Json) -> str:
         or entry.get("echo") is not None
         or entry.get("order_wanted"),
         "last_sets_order_next": entry.get("last") or entry.get("sets") or entry.get("order_next"),
-        "class2": entry.get("class") == 2,
+        "class2_slow": entry.get("class") == 2 or entry.get("slow"),
         "ack_now": entry.get("ack_now"),
         "cancel_choice": entry.get("cancel") or (entry["type"] == "STATUS" and entry["choice"]),
         "unclaimed_choice": entry.get("unclaimed") or (entry["type"] == "DATA" and entry["choice"]),

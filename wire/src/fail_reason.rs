@@ -24,10 +24,12 @@ pub enum FailReason {
     Orphaned = 8,
     /// At the origin of a circuit that returns: what came back is not what it sent.
     Differs = 9,
+    /// Its application took it slower than the sender lets others wait.
+    TooSlow = 10,
 }
 
 impl FailReason {
-    pub const ALL: [FailReason; 9] = [
+    pub const ALL: [FailReason; 10] = [
         FailReason::Silent,
         FailReason::Removed,
         FailReason::Late,
@@ -37,6 +39,7 @@ impl FailReason {
         FailReason::NoRoute,
         FailReason::Orphaned,
         FailReason::Differs,
+        FailReason::TooSlow,
     ];
 
     /// The reason with that code on the wire.
@@ -67,6 +70,7 @@ impl fmt::Display for FailReason {
             FailReason::NoRoute => "no usable route",
             FailReason::Orphaned => "below a failed host",
             FailReason::Differs => "returned other than it was sent",
+            FailReason::TooSlow => "too slow",
         })
     }
 }

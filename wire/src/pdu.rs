@@ -107,6 +107,8 @@ pub struct Status {
     pub choice: u8,
     /// From a member to the origin: no application there takes the message at `stable`.
     pub unclaimed: bool,
+    /// From a member to the origin: the application there takes the message at `stable` slower than it comes.
+    pub slow: bool,
     /// From a member to the sequencer of an ordered group: it does not know the place of the message
     /// whose first packet is `stable`.
     pub order_wanted: bool,
@@ -261,6 +263,7 @@ pub fn decode(source: HostId, bytes: &[u8]) -> Result<Pdu<'_>, DecodeError> {
                 ack_now: flags & flags::ACK_NOW != 0,
                 choice,
                 unclaimed: flags & flags::UNCLAIMED != 0,
+                slow: flags & flags::SLOW != 0,
                 order_wanted: flags & flags::ORDER_WANTED != 0,
                 order_next: flags & flags::ORDER_NEXT != 0,
             })
@@ -360,7 +363,7 @@ pub fn encode(out: &mut [u8], source: HostId, common: &Common, body: &Body<'_>) 
         }
         Body::Status(status) => {
             flags |= bit(status.ack_now, flags::ACK_NOW) | bit(status.unclaimed, flags::UNCLAIMED);
-            flags |= bit(status.order_wanted, flags::ORDER_WANTED);
+            flags |= bit(status.slow, flags::SLOW) | bit(status.order_wanted, flags::ORDER_WANTED);
             flags |= bit(status.order_next, flags::ORDER_NEXT);
             put_u32(out, at, status.stable.0);
             at += 4;

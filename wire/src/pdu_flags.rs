@@ -10,6 +10,8 @@ pub const SETS: u8 = 1 << 1;
 pub const LAST: u8 = 1 << 1;
 /// DATA, NACK, REPAIR: the edge has buffer class 2.
 pub const CLASS2: u8 = 1 << 2;
+/// STATUS from a member to the origin: the application there takes the message slower than it comes.
+pub const SLOW: u8 = 1 << 2;
 /// DATA, STATUS: the receiver answers at once.
 pub const ACK_NOW: u8 = 1 << 3;
 /// DATA with LAST: the message is void.

@@ -23,7 +23,7 @@ use crate::transit::{Outgoing, Transit, TransitLimits, is_in_transit};
 use crate::wormhole::flow_control::FlowControl;
 use crate::wormhole::trains::{Arrivals, Taken, Trains};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wormcast_protocol::{ConfigError, Engine, EngineConfig, Instant};
 use wormcast_wire::wormhole::signal::is_signal;
 use wormcast_wire::wormhole::train::is_train;
@@ -71,8 +71,10 @@ pub struct MemberReport {
     pub origin: HostId,
     pub host: HostId,
     pub reason: String,
-    /// True: the host is silent; false: its application gave up.
+    /// True: the host is silent; false: its application gave up, or is slow.
     pub host_dead: bool,
+    /// It has not failed: its application takes a message slower than it comes.
+    pub slow: bool,
 }
 
 /// A line for the operator.
@@ -95,6 +97,8 @@ pub struct Agent {
     applications: Applications,
     applications_due: Option<Instant>,
     failed: VecDeque<FailedMember>,
+    /// Members that were reported as slow, and when.
+    slow: BTreeMap<(GroupId, HostId), Instant>,
     /// At most one for each event; they are taken after each turn.
     reports: VecDeque<MemberReport>,
     log_events: VecDeque<LogEvent>,
@@ -116,6 +120,7 @@ impl Agent {
             applications: Applications::new(patience),
             applications_due: None,
             failed: VecDeque::new(),
+            slow: BTreeMap::new(),
             reports: VecDeque::new(),
             log_events: VecDeque::new(),
             frames_without_engine: 0,
@@ -350,8 +355,9 @@ impl Agent {
     /// Passes all events on: whoever acted before it knew of one could take a message for another. True if there were any.
     fn take_events(&mut self, now: Instant) -> bool {
         let mut any = false;
-        while let Some(unclaimed) = self.engine.as_mut().and_then(Engine::poll_unclaimed) {
-            self.applications.on_unclaimed(&unclaimed);
+        while let Some(unread) = self.engine.as_mut().and_then(Engine::poll_unread) {
+            self.report_slow(&unread, now);
+            self.applications.on_unread(&unread);
             any = true;
         }
         while let Some(event) = self.engine.as_mut().and_then(Engine::poll_event) {

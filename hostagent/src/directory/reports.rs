@@ -27,6 +27,7 @@ fn member_report(report: MemberReport) -> rpc::MemberReport {
         host: report.host.0.into(),
         reason: report.reason,
         host_dead: report.host_dead,
+        slow: report.slow,
     }
 }
 

@@ -71,6 +71,11 @@ impl Engine {
         self.shared.pools.used(class)
     }
 
+    /// Bytes that a buffer pool may hold.
+    pub fn pool_bytes_max(&self, class: BufferClass) -> usize {
+        self.shared.pools.limit(class)
+    }
+
     /// Most bytes there ever were in a buffer pool.
     pub fn pool_peak_bytes(&self, class: BufferClass) -> usize {
         self.shared.pools.peak(class)

@@ -10,7 +10,7 @@ mod past;
 mod reports;
 mod roles;
 mod streams;
-mod unclaimed;
+mod unread;
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::event::{Event, LossReason, Transmit};
@@ -23,7 +23,7 @@ use crate::session::{Arrival, Session};
 use crate::time::Instant;
 use crate::trace::Probes;
 use active::Sessions;
-pub use reports::UNCLAIMED_MAX;
+pub use reports::UNREAD_MAX;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wormcast_wire::pdu::{self, Body, Common, Data};
@@ -271,8 +271,8 @@ impl Engine {
                 });
                 Ok(())
             }
-            Body::Status(status) if is_own && status.unclaimed => {
-                self.take_unclaimed(common, status.stable, sender)
+            Body::Status(status) if is_own && (status.unclaimed || status.slow) => {
+                self.take_unread(common, (status.stable, status.slow), sender)
             }
             Body::Status(status) if is_own => {
                 let (session, _) = self.returning_stream(common, sender)?;
@@ -396,7 +396,7 @@ impl Engine {
             buf.len() >= self.frame_length_max(),
             "the buffer must hold the longest frame"
         );
-        if let Some(sent) = self.send_unclaimed(buf) {
+        if let Some(sent) = self.send_unread(buf) {
             return Some(sent);
         }
         if let Some(sent) = self.send_probe(buf) {

@@ -53,6 +53,7 @@ impl Session {
                 ack_now: false,
                 choice: self.choice,
                 unclaimed: false,
+                slow: false,
                 order_wanted: false,
                 order_next: false,
             });
@@ -94,6 +95,7 @@ impl Session {
                         ack_now: true,
                         choice: self.choice,
                         unclaimed: false,
+                        slow: false,
                         order_wanted: false,
                         order_next: false,
                     });
@@ -137,6 +139,7 @@ impl Session {
                 ack_now: false,
                 choice: self.choice,
                 unclaimed: false,
+                slow: false,
                 order_wanted: false,
                 order_next: false,
             });

@@ -15,6 +15,13 @@ impl Session {
         (reception.consumed() < self.cumulative).then(|| reception.consumed())
     }
 
+    /// Bytes that have come in order and are not read.
+    pub fn unread_bytes(&self) -> u64 {
+        let from = self.unread().unwrap_or(self.cumulative);
+        let packets = (from..self.cumulative).filter_map(|at| self.store.get(at));
+        packets.map(|packet| packet.payload.len() as u64).sum()
+    }
+
     /// Whether the end of the message that is next to be read has come.
     pub fn has_end(&self) -> bool {
         let reception = self.reception.as_ref();

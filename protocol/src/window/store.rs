@@ -170,6 +170,10 @@ impl Pools {
         self.used[class.index()]
     }
 
+    pub fn limit(&self, class: BufferClass) -> usize {
+        self.limit[class.index()]
+    }
+
     pub fn peak(&self, class: BufferClass) -> usize {
         self.peak[class.index()]
     }

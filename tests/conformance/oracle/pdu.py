@@ -50,7 +50,7 @@ FLAGS_CHOICE = {0: 0x40, 4: 0x10}
 FLAG_NAMES = [
     "first_echo_order_wanted",
     "last_sets_order_next",
-    "class2",
+    "class2_slow",
     "ack_now",
     "cancel_choice",
     "padded",
@@ -68,6 +68,7 @@ FAIL_REASONS = {
     7: "no-route",
     8: "orphaned",
     9: "differs",
+    10: "too-slow",
 }
 
 

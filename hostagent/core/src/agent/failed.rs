@@ -2,11 +2,15 @@
 
 use super::{Agent, MemberReport};
 use crate::figures::FailedMember;
-use wormcast_protocol::{Event, Instant};
+use wormcast_protocol::{Event, Instant, Unread};
 use wormcast_wire::FailReason;
 
 /// Failures kept for status, which shows the last ones; outcomes of messages do not come from here.
 const FAILED_MEMBERS_MAX: usize = 64;
+/// The controller is told again that a member is slow after this long, µs.
+const SLOW_AGAIN_US: u64 = 10_000_000;
+/// Slow members that are told in this time; of more the controller is not told.
+const SLOW_MEMBERS_MAX: usize = 1_024;
 
 fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
@@ -32,6 +36,7 @@ impl Agent {
                     host: *host,
                     reason: text,
                     host_dead: true,
+                    slow: false,
                 });
                 return;
             }
@@ -82,6 +87,7 @@ impl Agent {
             host,
             reason: text.clone(),
             host_dead,
+            slow: false,
         });
         if self.failed.len() == FAILED_MEMBERS_MAX {
             self.failed.pop_front();
@@ -93,6 +99,31 @@ impl Agent {
             reason: text,
             host_dead,
             at_us: now.as_micros(),
+        });
+    }
+
+    /// Tells the controller of a member that takes what this host sends slower than it comes.
+    pub(super) fn report_slow(&mut self, unread: &Unread, now: Instant) {
+        let (group, host) = (unread.group, unread.host);
+        let Some(origin) = self.host.filter(|_| unread.slow) else {
+            return;
+        };
+        self.slow
+            .retain(|_, told| told.plus_us(SLOW_AGAIN_US) > now);
+        if self.slow.contains_key(&(group, host)) || self.slow.len() >= SLOW_MEMBERS_MAX {
+            return;
+        }
+        self.slow.insert((group, host), now);
+        self.note(format!(
+            "group {group}: the application on host {host} takes what this host sends slower than it comes"
+        ));
+        self.reports.push_back(MemberReport {
+            group,
+            origin,
+            host,
+            reason: "its application is slow".to_owned(),
+            host_dead: false,
+            slow: true,
         });
     }
 }

@@ -152,6 +152,11 @@ pub enum Request {
     Extend {
         handle: u32,
     },
+    /// A message is given up once more than so many bytes of it wait for its receiver.
+    BoundLag {
+        handle: u32,
+        bytes: u64,
+    },
     /// Closes a sender or receiver.
     Close {
         handle: u32,
@@ -314,6 +319,12 @@ pub enum Notice {
     },
     /// A message of this sender has come to a member where nobody receives.
     MemberUnclaimed {
+        handle: u32,
+        message: u64,
+        host: u16,
+    },
+    /// At a member a message of this sender is taken slower than it comes.
+    MemberSlow {
         handle: u32,
         message: u64,
         host: u16,

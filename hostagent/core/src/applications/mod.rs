@@ -22,7 +22,7 @@ use receiving::Receiving;
 use sending::{LeftOuts, Sending};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use wormcast_protocol::{Engine, Event, Instant, Unclaimed};
+use wormcast_protocol::{Engine, Event, Instant, Unread};
 use wormcast_wire::{GroupId, HostId};
 
 pub struct Applications {
@@ -220,6 +220,12 @@ impl Applications {
                 self.receiving.extend(key(handle), now)?;
                 Ok(Some(json!({})))
             }
+            Request::BoundLag { handle, bytes } => {
+                self.expect(key(handle), Kind::Message)?;
+                let engine = engine_of(serving)?;
+                let bytes = self.receiving.bound_lag(engine, key(handle), bytes)?;
+                Ok(Some(json!({"bytes": bytes})))
+            }
             Request::Close { handle } => {
                 let engine = engine_of(serving)?;
                 match self.kind_of(key(handle)) {
@@ -368,9 +374,9 @@ impl Applications {
         }
     }
 
-    /// Tells the sender of a message of a member where nobody receives.
-    pub fn on_unclaimed(&mut self, unclaimed: &Unclaimed) {
-        self.sending.on_unclaimed(&mut self.connections, unclaimed);
+    /// Tells the sender of a message of a member where nobody receives, or slowly.
+    pub fn on_unread(&mut self, unread: &Unread) {
+        self.sending.on_unread(&mut self.connections, unread);
     }
 
     /// Moves bytes both ways and keeps time. Returns when to call again at the latest.
@@ -428,7 +434,7 @@ impl Applications {
     }
 
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 7] {
+    pub fn counters(&self) -> [(&'static str, u64); 8] {
         let transfers = &self.sending.transfers;
         [
             ("transfers.begun", transfers.begun()),
@@ -445,6 +451,7 @@ impl Applications {
                 "applications.stalled_messages",
                 self.receiving.stalled_messages,
             ),
+            ("applications.slow_messages", self.receiving.slow_messages),
             (
                 "applications.orders_refused",
                 self.receiving.orders_refused(),

@@ -46,3 +46,13 @@ pub const CHOICES_MAX: usize = 32;
 pub const UNCLAIMED_FIRST_US: u64 = 200_000;
 /// Time until it is told again, in case that was lost, µs.
 pub const UNCLAIMED_INTERVAL_US: u64 = 500_000;
+/// A receiver is slow while so many bytes of a message wait for it.
+pub const SLOW_BYTES: u64 = 1 << 20;
+/// Time that they wait until the origin is told, µs.
+pub const SLOW_FIRST_US: u64 = 400_000;
+/// Time until it is told again, in case that was lost, µs.
+pub const SLOW_INTERVAL_US: u64 = 500_000;
+/// Time between two looks at what waits for a receiver whose window is closed, µs.
+pub const SLOW_LOOK_US: u64 = 20_000;
+/// A sender lets others wait for at least so many bytes.
+pub const LAG_BYTES_MIN: u64 = 64 << 10;

@@ -1,6 +1,7 @@
 //! Moving bytes from the engine to receivers, and giving up what nobody takes.
 
 use super::ordered::TURN_LOOK_US;
+use super::slow::Lag;
 use super::{Arriving, Receiving, Stream, StreamKey};
 use crate::api::{Arrival, Notice};
 use crate::clients::limits::{
@@ -46,9 +47,9 @@ impl Receiving {
             .map(|(&key, _)| key)
             .collect();
         for key in due {
-            if let Some(at) = self.pump_stream(engine, connections, groups, key, now) {
-                next = Some(next.map_or(at, |other| other.min(at)));
-            }
+            let due = self.pump_stream(engine, connections, groups, key, now);
+            let look = self.judge_lag(engine, connections, key, now);
+            next = next.into_iter().chain(due).chain(look).min();
         }
         next
     }
@@ -126,7 +127,7 @@ impl Receiving {
                     .get_or_insert(now.plus_us(UNCLAIMED_FIRST_US));
                 if *due <= now {
                     *due = now.plus_us(UNCLAIMED_INTERVAL_US);
-                    engine.report_unclaimed(group, origin);
+                    engine.report_unread(group, origin, false);
                 }
                 return Some(deadline.min(*due));
             }
@@ -268,6 +269,7 @@ impl Receiving {
                     length: 0,
                     ended: false,
                     progressed_at: now,
+                    lag: Lag::default(),
                 });
                 let notice = Notice::MessageBegin {
                     receiver: receiver.number,

@@ -7,6 +7,7 @@
 
 mod delivery;
 mod ordered;
+mod slow;
 
 use crate::api::{AbortReason, ApiError, ErrorCode, Notice};
 use crate::clients::limits::{MESSAGE_WINDOW_BYTES, READ_BYTES_MAX};
@@ -14,6 +15,7 @@ use crate::clients::{
     ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
 use crate::order::{MessageId, Order};
+use slow::Lag;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_protocol::{Engine, Instant, LossReason};
 use wormcast_wire::{FailReason, GroupId, HostId};
@@ -43,6 +45,8 @@ pub(crate) struct Receiving {
     pub(crate) unclaimed_messages: u64,
     /// Messages given up because their receiver stalled.
     pub(crate) stalled_messages: u64,
+    /// Messages given up because their receiver was slower than their sender lets others wait.
+    pub(crate) slow_messages: u64,
     /// Messages that were taken and dropped, in groups that are sinks.
     pub(crate) sunk_messages: u64,
 }
@@ -88,6 +92,7 @@ struct Arriving {
     length: u64,
     ended: bool,
     progressed_at: Instant,
+    lag: Lag,
 }
 
 impl Receiving {
@@ -104,6 +109,7 @@ impl Receiving {
             turn_moved: false,
             unclaimed_messages: 0,
             stalled_messages: 0,
+            slow_messages: 0,
             sunk_messages: 0,
         }
     }

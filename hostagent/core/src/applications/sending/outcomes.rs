@@ -10,7 +10,7 @@ use crate::clients::{Key, Outbound, reply, send, unknown_handle};
 use crate::plan::LeftOut;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wormcast_protocol::{Engine, Instant, MemberState, Unclaimed};
+use wormcast_protocol::{Engine, Instant, MemberState, Unread};
 use wormcast_wire::{FailReason, GroupId, HostId};
 
 impl Sending {
@@ -135,14 +135,23 @@ impl Sending {
         }
     }
 
-    /// A member reports that nobody there takes a message.
-    pub(crate) fn on_unclaimed(&self, connections: &mut Connections, unclaimed: &Unclaimed) {
-        let message = unclaimed.message;
-        if let Some(key) = self.owner_of(unclaimed.group, message) {
-            let notice = Notice::MemberUnclaimed {
-                handle: key.number,
-                message,
-                host: unclaimed.host.0,
+    /// A member reports that nobody there takes a message, or slowly.
+    pub(crate) fn on_unread(&self, connections: &mut Connections, unread: &Unread) {
+        let (message, host) = (unread.message, unread.host.0);
+        if let Some(key) = self.owner_of(unread.group, message) {
+            let handle = key.number;
+            let notice = if unread.slow {
+                Notice::MemberSlow {
+                    handle,
+                    message,
+                    host,
+                }
+            } else {
+                Notice::MemberUnclaimed {
+                    handle,
+                    message,
+                    host,
+                }
             };
             send(connections, key.connection, Outbound::Notice(notice));
         }

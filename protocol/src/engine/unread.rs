@@ -1,9 +1,9 @@
-//! Messages that no application takes: what a member tells the origin, so that whoever
-//! sends learns it at once and not when the member gives the message up.
+//! Messages that no application takes, or that one takes slowly: what a member tells the origin, so that whoever
+//! sends learns it at once and not when the member gives the message up, or others wait.
 
 use super::Engine;
-use super::reports::UNCLAIMED_MAX;
-use crate::event::Unclaimed;
+use super::reports::UNREAD_MAX;
+use crate::event::Unread;
 use crate::reject::Reject;
 use wormcast_wire::pdu::{Body, Common, Status};
 use wormcast_wire::{BufferClass, GroupId, HostId, Seq};
@@ -22,11 +22,17 @@ impl Engine {
         session.is_some_and(super::Session::has_end)
     }
 
-    /// Member: tells the origin that a message has begun to come that no application
-    /// takes. Nothing happens if none has.
-    pub fn report_unclaimed(&mut self, group: GroupId, origin: HostId) {
+    /// Member: bytes of the origin's stream that have come in order and wait to be read.
+    pub fn unread_bytes(&self, group: GroupId, origin: HostId) -> u64 {
+        let session = self.sessions.get(&(group, origin));
+        session.map_or(0, super::Session::unread_bytes)
+    }
+
+    /// Member: tells the origin that a message has begun to come that no application takes; or, `slow`, that one takes it
+    /// slower than it comes. Nothing happens if none has.
+    pub fn report_unread(&mut self, group: GroupId, origin: HostId, slow: bool) {
         if self.has_message(group, origin) {
-            self.reports.due.insert((group, origin));
+            self.reports.due.insert((group, origin), slow);
         }
     }
 
@@ -75,6 +81,7 @@ impl Engine {
                 ack_now: false,
                 choice: 0,
                 unclaimed: false,
+                slow: false,
                 order_wanted: true,
                 order_next,
             });
@@ -87,17 +94,17 @@ impl Engine {
         None
     }
 
-    /// Origin: the next report of a member that nobody there takes a message.
-    pub fn poll_unclaimed(&mut self) -> Option<Unclaimed> {
+    /// Origin: the next report of a member that nobody there takes a message, or slowly.
+    pub fn poll_unread(&mut self) -> Option<Unread> {
         self.reports.notices.pop_first()
     }
 
     /// Writes the next report to an origin, or what is asked or told of an order.
-    pub(super) fn send_unclaimed(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
+    pub(super) fn send_unread(&mut self, buf: &mut [u8]) -> Option<crate::event::Transmit> {
         if let Some(sent) = self.send_order(buf) {
             return Some(sent);
         }
-        while let Some(key) = self.reports.due.pop_first() {
+        while let Some((key, slow)) = self.reports.due.pop_first() {
             let (group, origin) = key;
             // Of a stream that is gone, or read meanwhile, there is nothing to tell.
             let Some(session) = self.sessions.get(&key) else {
@@ -115,7 +122,8 @@ impl Engine {
                 stable: Seq::of(position),
                 ack_now: false,
                 choice: 0,
-                unclaimed: true,
+                unclaimed: !slow,
+                slow,
                 order_wanted: false,
                 order_next: false,
             });
@@ -129,12 +137,12 @@ impl Engine {
         None
     }
 
-    /// Origin: a member says that nobody takes the message at `at`. One that is settled, or
+    /// Origin: a member says that nobody takes the message at `at`, or slowly. One that is settled, or
     /// was never written, is no news.
-    pub(super) fn take_unclaimed(
+    pub(super) fn take_unread(
         &mut self,
         common: Common,
-        at: Seq,
+        (at, slow): (Seq, bool),
         host: HostId,
     ) -> Result<(), Reject> {
         let (session, _) = self.known_stream(common)?;
@@ -142,14 +150,15 @@ impl Engine {
             return Err(Reject::UnknownStream);
         };
         let group = common.group;
-        if self.reports.notices.len() >= UNCLAIMED_MAX {
-            self.shared.counters.unclaimed_dropped += 1;
+        if self.reports.notices.len() >= UNREAD_MAX {
+            self.shared.counters.unread_dropped += 1;
             return Ok(());
         }
-        self.reports.notices.insert(Unclaimed {
+        self.reports.notices.insert(Unread {
             group,
             message,
             host,
+            slow,
         });
         Ok(())
     }
