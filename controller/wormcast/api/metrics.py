@@ -207,6 +207,13 @@ def _add_transfers(page: MetricsPage, controller: Controller) -> None:
 async def _add_agents(page: MetricsPage, controller: Controller) -> None:
     agents = sorted(controller.agents.items())
     page.add("agents_attached", "gauge", "agents with a stream", [({}, len(controller.directory.attached()))])
+    slow = sorted(controller.agent_events.slow_reports.items())
+    page.add(
+        "member_slow_total",
+        "counter",
+        "reports that a host takes messages slower than they come",
+        (({"host": str(host)}, count) for host, count in slow),
+    )
     page.add("agents_refused_total", "counter", "registrations refused", [({}, controller.directory.refused)])
     page.add(
         "agent_bad_messages_total",

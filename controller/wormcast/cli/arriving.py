@@ -160,6 +160,7 @@ class ArrivingFile:
     def place(self, header: str) -> None:
         """Has the agent write it into the directory."""
         self._header = parse_header(header)
+        self._bound_lag()
         about, size, settings = self._header.bundle, self._header.size, self._settings
         if about is None or size is None:
             self._target = _InDirectory(settings, self.message, size)
@@ -174,12 +175,20 @@ class ArrivingFile:
             fsync=settings.fsync,
         )
 
+    def _bound_lag(self) -> None:
+        """Others wait for this host no longer than the sender says."""
+        if self.header is not None and self.header.lag_bytes is not None:
+            self.message.bound_lag(self.header.lag_bytes)
+
     def note_written(self, size: int) -> None:
         """The agent has written so much of it."""
         self._written = size
 
     def write(self, data: bytes) -> None:
+        knew = self._decoder.header
         content = self._decoder.feed(data)
+        if knew is None:
+            self._bound_lag()
         if self._decoder.header is not None and self._decoder.header.bundle is not None:
             raise FileFormatError(
                 "directories and several files are for a directory, not for standard output"

@@ -24,7 +24,10 @@ _WORDS = {
     "unknown": "unknown: the agent does not answer",
 }
 # hostagent/API.md §6: a receiver that does not come in time has given up too.
-_REASONS = {"application gave up": "no receiver took it in time, or it ended"}
+_REASONS = {
+    "application gave up": "no receiver took it in time, or it ended",
+    "too slow": "too slow for --lag",
+}
 _LEFTOVERS = {
     "cancelled": "not all of the file was sent, so it is cancelled; members drop what they have of it",
     "lost": "members that did not have all of it may not get it; send the file again when the agent is back",
@@ -51,6 +54,7 @@ def report_outcome(
     digest: str,
     seconds: float,
     unclaimed: set[int],
+    slow: set[int],
     as_json: bool,
     only_present: bool,
 ) -> int:
@@ -87,6 +91,7 @@ def report_outcome(
                 for member in outcome.members
             ],
             "without_receiver": sorted(unclaimed),
+            "slow": sorted(slow),
         }
         click.echo(json.dumps(report))
     else:

@@ -55,6 +55,7 @@ class _Sending:
     """How far the command has come."""
 
     shown: str
+    lag_bytes: int | None
     sender: Sender | None = None
     message: int | None = None
     count: int = 0
@@ -70,12 +71,14 @@ def send_files(
     name: str | None,
     timeout_s: float | None,
     rate_bits: int | None,
+    lag_bytes: int | None,
     socket: Path | None,
     as_json: bool,
 ) -> int:
-    """Sends files and directories as one message; returns the exit status. The time given is for all of it."""
+    """Sends files and directories as one message; returns the exit status. The time given is for all of it.
+    Members at which more than ``lag_bytes`` wait for their receiver do not get it; None: all wait for them."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    state = _Sending(safe_file_name(name or _name(files)))
+    state = _Sending(safe_file_name(name or _name(files)), lag_bytes)
     with contextlib.ExitStack() as stack:
         content = stack.enter_context(open_content(files, options, deadline))
         display = stack.enter_context(_Display(state.shown, content.size, as_json=as_json))
@@ -91,6 +94,7 @@ def send_files(
                     group,
                     on_progress=display.update,
                     on_unclaimed=display.note_unclaimed,
+                    on_slow=display.note_slow,
                     rate_bits=rate_bits,
                 ),
                 timeout_s,
@@ -135,6 +139,7 @@ def send_files(
         state.digest,
         seconds,
         display.unclaimed,
+        display.slow,
         as_json,
         recipients.only_present,
     )
@@ -183,7 +188,8 @@ def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], s
 def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> None:
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
     size = content.size
-    start = encode_file_start(state.shown, size, content.mode, content.mtime_ns, content.bundle)
+    about = (content.mode, content.mtime_ns, content.bundle, state.lag_bytes)
+    start = encode_file_start(state.shown, size, *about)
     if size is not None:
         sender.announce(len(start) + size + DIGEST_BYTES)
     sender.write(start)
@@ -263,6 +269,8 @@ class _Display:
     def __init__(self, name: str, size: int | None, *, as_json: bool) -> None:
         self.unclaimed: set[int] = set()
         """Hosts at which nobody received when the file came."""
+        self.slow: set[int] = set()
+        """Hosts that took it slower than it came."""
         self._unreported: set[int] = set()
         self._report_at = 0.0
         self._label = ""
@@ -320,6 +328,13 @@ class _Display:
             self.unclaimed.add(host)
             self._report_at = self._report_at if self._unreported else time.monotonic() + _GATHER_S
             self._unreported.add(host)
+
+    def note_slow(self, host: int) -> None:
+        """What comes there waits for its receiver."""
+        if host not in self.slow:
+            self.slow.add(host)
+            text = f"host {host} takes it slower than it comes; others wait for it"
+            self._line.note("member-slow", text, hosts=[host])
 
     def _say(self) -> None:
         hosts = sorted(self._unreported)

@@ -29,6 +29,7 @@ from wormcast.client import (
     AgentUnavailableError,
     HandleClosedError,
 )
+from wormcast.client.files import LAG_BYTES_MIN
 from wormcast.decimal import read_decimal
 from wormcast.exits import Exit
 
@@ -37,6 +38,9 @@ SECONDS_MAX = 86_400 * 365
 ASK_TIMEOUT_S = 1.0
 """`status` is about the agent: what a controller has to say goes without saying after so long."""
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+SIZE_UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+LAG_BYTES = 8 << 20
+LAG_BYTES_MOST = 1 << 40
 RATE_BITS_LEAST, RATE_BITS_MOST = 8_000, 10**12
 """hostagent/core/src/clients/limits.rs"""
 CODES: dict[type[Exception], tuple[str, Exit]] = {
@@ -135,6 +139,23 @@ def _rate(
     return bits
 
 
+def _lag(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> int | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,12})([kMG]?)(?:i?B)?", value.strip())
+    size = int(match[1]) * SIZE_UNITS[match[2]] if match else 0
+    if not LAG_BYTES_MIN <= size <= LAG_BYTES_MOST:
+        raise click.BadParameter(
+            f"{value!r} is not a number of bytes from {LAG_BYTES_MIN >> 10}k to {LAG_BYTES_MOST >> 30}G; "
+            "write it as 8M or 512k (1k is 1024)"
+        )
+    return size
+
+
 @click.command()
 @click.argument(
     "files",
@@ -177,6 +198,21 @@ def _rate(
     help="Send at most so many bits of the files a second, as 20M or 500k.",
 )
 @click.option(
+    "--slow",
+    type=click.Choice(["wait", "drop"]),
+    default="wait",
+    show_default=True,
+    help="What becomes of a member whose receiver takes the files slower than they come: others wait for it, or it "
+    "does not get them.",
+)
+@click.option(
+    "--lag",
+    "lag_bytes",
+    metavar="BYTES",
+    callback=_lag,
+    help=f"With --slow drop: so many bytes may wait for a receiver, as 8M. [default: {LAG_BYTES >> 20}M]",
+)
+@click.option(
     "--only-present",
     is_flag=True,
     help="Members that take no part in the group when the file is sent, such as those away, do not count.",
@@ -208,6 +244,8 @@ def send(
     dry_run: bool,
     timeout: float | None,
     rate_bits: int | None,
+    slow: str,
+    lag_bytes: int | None,
     only_present: bool,
     wait_s: float | None,
     api: str | None,
@@ -223,6 +261,9 @@ def send(
 
     Hosts named with --to get a group that is called by its members, such as to-0-1-5, and is
     used again for the same ones, whoever of them sends. It stays until 'wormcast group delete'.
+
+    A receiver that takes the files slower than they come is named. Others wait for it once the
+    buffers of its agent are full; with --slow drop it loses the files before that.
 
     Members of the group that are away do not get the file, and are named as those that
     failed are. With --only-present they do not count, unless nobody else is there.
@@ -258,6 +299,9 @@ def send(
     if exclude and not is_bundle(paths, options):
         text = "--exclude has no effect on one file; it is for directories and several files"
         raise Refusal(text, code="without-effect", value="--exclude")
+    if lag_bytes is not None and slow == "wait":
+        text = "--lag has no effect with --slow wait; it is for --slow drop"
+        raise Refusal(text, code="without-effect", value="--lag")
     if dry_run:
         from wormcast.cli.dry_run import show_what_is_sent
 
@@ -284,7 +328,10 @@ def send(
     )
     try:
         with refusals():
-            code = send_files(paths, options, recipients, name, timeout, rate_bits, socket, as_json)
+            lag_bytes = None if slow == "wait" else lag_bytes or LAG_BYTES
+            code = send_files(
+                paths, options, recipients, name, timeout, rate_bits, lag_bytes, socket, as_json
+            )
     except (AgentError, OSError) as error:
         fail(error)
     sys.exit(code)

@@ -174,17 +174,20 @@ class Agent:
         on_progress: Callable[[Progress], None] | None = None,
         progress_interval_s: float = 0.1,
         on_unclaimed: Callable[[int], None] | None = None,
+        on_slow: Callable[[int], None] | None = None,
         rate_bits: int | None = None,
     ) -> Sender:
         """Opens a sender to a group, by number or name. ``on_unclaimed`` gets hosts at which a
-        message has arrived and nobody receives. ``rate_bits``: most bits of messages a second, 8,000 to 8 × 10^12."""
+        message has arrived and nobody receives; ``on_slow`` those where it is taken slower than it comes, twice a
+        second. ``rate_bits``: most bits of messages a second, 8,000 to 8 × 10^12."""
         request: Json = {"op": "open_sender", "group": group}
         if rate_bits is not None:
             request["rate_bits"] = rate_bits
         if on_progress is not None:
             request["progress_ms"] = round(progress_interval_s * 1000)
         opened = self._connection.ask(request)
-        return understood(lambda answer: Sender(self._connection, answer, on_progress, on_unclaimed), opened)
+        told = (on_progress, on_unclaimed, on_slow)
+        return understood(lambda answer: Sender(self._connection, answer, *told), opened)
 
     def open_receiver(self, group: int | str, *, origin: int | None = None, files: bool = False) -> Receiver:
         """Opens a receiver of a group's messages, of one origin or of all. ``files``: where a message is a file, the

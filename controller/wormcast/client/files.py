@@ -4,7 +4,8 @@
 length         4 bytes, big endian: of the header that follows, at most 4096
 header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before),
                "mode" (permissions) and "mtime_ns" (absent if it has none), "bundle" (of several files: how
-               many "entries", and the "list_bytes" of the list that its content begins with)
+               many "entries", and the "list_bytes" of the list that its content begins with), "lag_bytes" (so many
+               may wait for a receiver at most; absent: it has its time)
 content
 sha256         32 bytes, of the content
 """
@@ -27,6 +28,8 @@ PERMISSIONS = 0o777
 MTIME_NS_MAX = (1 << 63) - 1
 """In the year 2262."""
 DIGEST_BYTES = 32
+LAG_BYTES_MIN = 64 << 10
+"""So many bytes of a file may always wait for its receiver."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -55,6 +58,8 @@ class FileHeader:
     mtime_ns: int | None = None
     """When the content was changed last, in nanoseconds since 1970."""
     bundle: Bundle | None = None
+    lag_bytes: int | None = None
+    """A receiver that lets more bytes wait gives the file up; None: the others wait for it."""
 
 
 def encode_file_start(
@@ -63,6 +68,7 @@ def encode_file_start(
     mode: int | None = None,
     mtime_ns: int | None = None,
     bundle: Bundle | None = None,
+    lag_bytes: int | None = None,
 ) -> bytes:
     """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
     permissions; a time that the header cannot tell is left out."""
@@ -75,6 +81,8 @@ def encode_file_start(
         fields["mtime_ns"] = mtime_ns
     if bundle is not None:
         fields["bundle"] = {"entries": bundle.entries, "list_bytes": bundle.list_bytes}
+    if lag_bytes is not None:
+        fields["lag_bytes"] = lag_bytes
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
 
@@ -171,10 +179,12 @@ def parse_header(raw: bytes | str) -> FileHeader:
     try:
         fields = json.loads(raw)
         name = fields["name"]
-        size, mode, mtime_ns = (fields.get(field) for field in ("size", "mode", "mtime_ns"))
+        size, mode, mtime_ns, lag_bytes = (
+            fields.get(field) for field in ("size", "mode", "mtime_ns", "lag_bytes")
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise FileFormatError("the header of the file is damaged") from None
-    numbers = (size, mode, mtime_ns)
+    numbers = (size, mode, mtime_ns, lag_bytes)
     if not isinstance(name, str) or not all(one is None or type(one) is int for one in numbers):
         raise FileFormatError("the header of the file is damaged")
     if size is not None and not 0 <= size <= SIZE_BYTES_MAX:
@@ -183,7 +193,12 @@ def parse_header(raw: bytes | str) -> FileHeader:
         raise FileFormatError(f"a mode of {mode!s:.40} is announced; possible: 0 to {PERMISSIONS}")
     if mtime_ns is not None and not 0 <= mtime_ns <= MTIME_NS_MAX:
         raise FileFormatError(f"a time of {mtime_ns!s:.40} ns is announced; possible: 0 to {MTIME_NS_MAX}")
-    return FileHeader(safe_file_name(name), size, mode, mtime_ns, _bundle(fields.get("bundle"), size))
+    if lag_bytes is not None and not LAG_BYTES_MIN <= lag_bytes <= SIZE_BYTES_MAX:
+        raise FileFormatError(
+            f"{lag_bytes!s:.40} bytes may wait for a receiver; possible: {LAG_BYTES_MIN} to {SIZE_BYTES_MAX}"
+        )
+    bundle = _bundle(fields.get("bundle"), size)
+    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, lag_bytes)
 
 
 def _bundle(value: object, size: int | None) -> Bundle | None:

@@ -33,6 +33,7 @@ class Sender:
         opened: Json,
         on_progress: Callable[[Progress], None] | None,
         on_unclaimed: Callable[[int], None] | None = None,
+        on_slow: Callable[[int], None] | None = None,
     ) -> None:
         self.group = Group.parse(opened)
         host = connection.hello.get("host")
@@ -45,6 +46,7 @@ class Sender:
         """A file of the message is; nothing else can be written meanwhile."""
         self._on_progress = on_progress
         self._on_unclaimed = on_unclaimed
+        self._on_slow = on_slow
         self._end_request: int | None = None
         self._ended: int | None = None
         """Number of the message that ended last, until another begins; then it is the one before."""
@@ -201,6 +203,9 @@ class Sender:
         elif item["event"] == "member_unclaimed":
             if self._on_unclaimed is not None:
                 self._on_unclaimed(understood(lambda event: int(event["host"]), item))
+        elif item["event"] == "member_slow":
+            if self._on_slow is not None:
+                self._on_slow(understood(lambda event: int(event["host"]), item))
         elif item["event"] == "handle_closed":
             self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)

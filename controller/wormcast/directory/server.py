@@ -111,6 +111,9 @@ class AgentWatcher(Protocol):
     ) -> None:
         """An agent saw another one fail."""
 
+    def member_slow(self, by: HostId, group: GroupId, origin: int, host: int) -> None:
+        """At a member a message is taken slower than it comes."""
+
     def statistics_received(
         self, host: HostId, counters: Iterable[tuple[str, int, int]], routes: RouteUses = NO_USES
     ) -> None:
@@ -447,9 +450,11 @@ class AgentDirectory:
                 report = message.member_report
                 check_report(report)
                 reason = clip(report.reason)
-                self._watcher.member_reported(
-                    host, GroupId(report.group), report.origin, report.host, reason, report.host_dead
-                )
+                about = (host, GroupId(report.group), report.origin, report.host)
+                if report.slow:
+                    self._watcher.member_slow(*about)
+                else:
+                    self._watcher.member_reported(*about, reason, report.host_dead)
             case "statistics":
                 self._watcher.statistics_received(
                     host,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from wormcast.directory.messages import (
@@ -66,6 +67,8 @@ class AgentEvents:
         self._events = events
         self._wanted = wanted
         self._has_device_ports = has_device_ports
+        self.slow_reports: Counter[HostId] = Counter()
+        """How often members were reported that take messages slower than they come."""
 
     def agent_registered(
         self,
@@ -149,6 +152,12 @@ class AgentEvents:
         if self._hosts.report_silent(HostId(host), by, reason, self._clock.now()):
             LOG.warning("host %d is silent, as host %d reports: %s", host, by, reason)
             self._network.notice()
+
+    def member_slow(self, by: HostId, group: GroupId, origin: int, host: int) -> None:
+        """See `AgentWatcher`. It is shown, and changes nothing."""
+        if self._share_group(group, by, HostId(host)):
+            self.slow_reports[HostId(host)] += 1
+            self._events.add("member_slow", time.time(), by=by, group=group, origin=origin, host=host)
 
     def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
         found = self._groups.find(group)

@@ -72,6 +72,8 @@ pub struct Writer {
     pub outcomes: BTreeMap<u32, Outcome>,
     /// Members that the agent said would not have a message, while it was on its way.
     pub given_up: Vec<(u32, u16)>,
+    /// Members that the agent said were slow, and when first, µs.
+    pub slow: BTreeMap<u16, u64>,
     /// When the last outcome came, µs.
     pub settled_us: u64,
 }
@@ -112,6 +114,8 @@ pub struct ReaderPolicy {
     pub asleep_until_us: u64,
     /// Bytes read in a millisecond at most.
     pub bytes_per_ms: Option<u64>,
+    /// More bytes of a message may not wait for it.
+    pub lag_bytes: Option<u64>,
 }
 
 /// What a host has read of one origin.
@@ -140,7 +144,7 @@ enum Asked {
     OpenReceiver(u16),
     End(u16, u32),
     Stable(u16, u32),
-    /// Confirm or abort.
+    /// Confirm or abort, or what may be too late.
     Done,
 }
 
@@ -157,6 +161,8 @@ pub struct Program {
     /// Groups it reads.
     pub groups: BTreeSet<u16>,
     receivers: BTreeMap<u32, u16>,
+    /// Messages that have begun since it acted last.
+    begun: Vec<u32>,
     arriving: BTreeMap<u32, Arriving>,
     asked: BTreeMap<u64, Asked>,
     requests: u64,
@@ -205,6 +211,12 @@ impl Program {
         }
         if std::mem::take(&mut self.plan_changed) {
             self.open(agent, now);
+        }
+        for handle in std::mem::take(&mut self.begun) {
+            if let Some(bytes) = self.policy.lag_bytes {
+                let request = Request::BoundLag { handle, bytes };
+                self.ask(agent, request, Asked::Done, now);
+            }
         }
         let groups: Vec<u16> = self.writers.keys().copied().collect();
         for group in groups {
@@ -467,6 +479,7 @@ impl Program {
                     offset: 0,
                 };
                 self.arriving.insert(handle, message);
+                self.begun.push(handle);
             }
             Notice::MessageEnd { handle, length, .. } => {
                 if let Some(message) = self.arriving.get_mut(&handle) {
@@ -494,6 +507,12 @@ impl Program {
                 let mut writers = self.writers.values_mut();
                 if let Some(writer) = writers.find(|writer| writer.handle == Some(handle)) {
                     writer.given_up.push((writer.number, host));
+                }
+            }
+            Notice::MemberSlow { handle, host, .. } => {
+                let mut writers = self.writers.values_mut();
+                if let Some(writer) = writers.find(|writer| writer.handle == Some(handle)) {
+                    writer.slow.entry(host).or_insert(now_us);
                 }
             }
             Notice::Progress { .. }

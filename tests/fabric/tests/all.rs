@@ -27,6 +27,7 @@ mod rejoin;
 mod returned;
 mod seeds;
 mod sink;
+mod slow;
 mod switching;
 mod trace;
 mod transfers;

@@ -16,6 +16,7 @@ const ASLEEP: ReaderPolicy = ReaderPolicy {
     disk_bytes: None,
     asleep_until_us: u64::MAX,
     bytes_per_ms: None,
+    lag_bytes: None,
 };
 
 fn scenario(scheme: Scheme, members: &[u16], damage: Damage, seed: u64, window: u32) -> Scenario {

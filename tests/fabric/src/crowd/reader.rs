@@ -18,6 +18,8 @@ pub struct Habits {
     pub origin: Option<u16>,
     /// Bytes that it takes in a millisecond at most.
     pub bytes_per_ms: Option<u64>,
+    /// More bytes of a message may not wait for it.
+    pub lag_bytes: Option<u64>,
     /// Longest time until it goes on with a message, or confirms it, µs.
     pub rest_us: u64,
     /// While it rests with a whole message, it says so each time so many µs are over.
@@ -35,7 +37,11 @@ impl Habits {
     pub fn takes_all(&self, rest_us: u64) -> bool {
         let rests = self.rest_us <= rest_us || self.says_so_us.is_some();
         let quick = rests && self.bytes_per_ms.is_none_or(|bytes| bytes >= 50);
-        self.origin.is_none() && self.aborts == 0 && self.deaths == 0 && quick
+        self.origin.is_none()
+            && self.lag_bytes.is_none()
+            && self.aborts == 0
+            && self.deaths == 0
+            && quick
     }
 }
 
@@ -409,5 +415,9 @@ impl Reader {
         };
         let before = self.arriving.insert(handle, arriving);
         assert!(before.is_none(), "two messages of one handle");
+        if let (Some(connection), Some(bytes)) = (self.connection, habits.lag_bytes) {
+            let id = desk.ask(connection, Request::BoundLag { handle, bytes });
+            self.asked.insert(id, Asked::Other);
+        }
     }
 }

@@ -99,7 +99,12 @@ pub(super) fn habits(random: &mut Random, members: &[u16], patience: &Patience) 
             habits.deaths = 50 + random.below(400);
             habits.away_us = random.below(2 * patience.receiver_wait_us);
         }
-        3 => habits.bytes_per_ms = Some(1 + random.below(300)),
+        3 => {
+            let bytes = 1 + random.below(300);
+            habits.bytes_per_ms = Some(bytes);
+            // Every other one, without another draw: runs that showed a fault stay what they are.
+            habits.lag_bytes = (bytes % 2 == 0).then_some((64 << 10) + 1_000 * bytes);
+        }
         4 => {
             habits.rest_us = random.below(2 * patience.receiver_stall_us);
             let says = random.below(2) == 0;
