@@ -47,7 +47,7 @@ pub const UNCLAIMED_FIRST_US: u64 = 200_000;
 /// Time until it is told again, in case that was lost, µs.
 pub const UNCLAIMED_INTERVAL_US: u64 = 500_000;
 /// A receiver is slow while so many bytes of a message wait for it.
-pub const SLOW_BYTES: u64 = 1 << 20;
+pub const SLOW_BYTES: u64 = 256 << 10;
 /// Time that they wait until the origin is told, µs.
 pub const SLOW_FIRST_US: u64 = 400_000;
 /// Time until it is told again, in case that was lost, µs.
