@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from agent_lab.lab import Lab, group
 from wormcast.cli.transfer import RATE_BITS_LEAST, RATE_BITS_MOST
-from wormcast.client import Agent, RefusedError
-from wormcast.client.files import encode_file_start
+from wormcast.client import Agent, MessageBegin, RefusedError
+from wormcast.client.files import LAG_BYTES_MIN, encode_file_start
 
 pytestmark = pytest.mark.network
 
@@ -151,6 +151,22 @@ def test_the_command_knows_the_rates_that_the_agent_takes(lab: Lab) -> None:
                 agent.open_sender(1, rate_bits=wrong)
         for right in (RATE_BITS_LEAST, RATE_BITS_MOST):
             agent.open_sender(1, rate_bits=right).close()
+
+
+def test_the_command_knows_how_far_the_agent_lets_receivers_lag(lab: Lab) -> None:
+    with Agent(lab.socket(0)) as sending, Agent(lab.socket(1)) as receiving:
+        receiver = receiving.open_receiver(1, origin=0)
+        sender = sending.open_sender(1)
+        sender.write(bytes(100_000))
+        event = receiver.next_event(600.0)
+        assert isinstance(event, MessageBegin)
+        ask = {"op": "bound_lag", "handle": event.message.handle}
+        with pytest.raises(RefusedError, match=f": {LAG_BYTES_MIN} or more$"):
+            event.message.connection.ask({**ask, "bytes": LAG_BYTES_MIN - 1})
+        answer = event.message.connection.ask({**ask, "bytes": LAG_BYTES_MIN})
+        assert answer == {"bytes": LAG_BYTES_MIN}
+        most = event.message.connection.ask({**ask, "bytes": 1 << 60})["bytes"]
+        assert LAG_BYTES_MIN < most < 1 << 30, "no more than half of the buffers"
 
 
 def test_a_file_goes_no_faster_than_asked(lab: Lab, tmp_path: Path) -> None:
@@ -337,6 +353,11 @@ def test_wrong_use_says_what_is_right(lab: Lab, tmp_path: Path) -> None:
     for rate in ("7999", "2000G", "x", "-1M", "20Mb", ""):
         code, _, error = run(lab.start(0, "send", str(file), "-g", "1", "--rate", rate))
         assert (code, "from 8000 to 1000G; write it as 20M" in error) == (2, True)
+    for lag in ("65535", "63k", "1025G", "8MM", "-1", ""):
+        code, _, error = run(lab.start(0, "send", str(file), "-g", "1", "--slow", "drop", "--lag", lag))
+        assert (code, "from 64k to 1024G; write it as 8M" in error) == (2, True)
+    code, _, error = run(lab.start(0, "send", str(file), "-g", "1", "--lag", "8M"))
+    assert (code, "--lag has no effect with --slow wait" in error) == (2, True)
     code, _, error = run(lab.start(0, "send", str(tmp_path / "none"), "-g", "1"))
     assert (code, "No such file" in error) == (2, True)
     code, _, error = run(lab.start(None, "status"))

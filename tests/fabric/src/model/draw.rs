@@ -103,7 +103,7 @@ pub(super) fn habits(random: &mut Random, members: &[u16], patience: &Patience) 
             let bytes = 1 + random.below(300);
             habits.bytes_per_ms = Some(bytes);
             // Every other one, without another draw: runs that showed a fault stay what they are.
-            habits.lag_bytes = (bytes % 2 == 0).then_some((64 << 10) + 1_000 * bytes);
+            habits.lag_bytes = (bytes.is_multiple_of(2)).then_some((64 << 10) + 1_000 * bytes);
         }
         4 => {
             habits.rest_us = random.below(2 * patience.receiver_stall_us);
