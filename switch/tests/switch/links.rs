@@ -351,19 +351,14 @@ fn a_slow_port_queues_then_drops_the_tail() {
         for number in 0..200 {
             testbed.send(&frame(number, 1_000));
         }
-        // A frame takes 8 ms: so many leave the queue, and as many more find room, while the machine takes to send.
-        let more = start.elapsed().as_millis() / 8 + 1;
-        let received = testbed.receive(50).len() as u128;
-        // 50 frames of 8000 bits at 1 Mbit/s take 0.4 s.
-        assert!(
-            start.elapsed() > Duration::from_millis(300),
-            "{:?}",
-            start.elapsed()
-        );
-        assert!((50..=50 + more).contains(&received), "{received}, {more}");
-        let dropped = testbed.snapshot().ports[1].queue_tail_drops;
-        assert!(dropped <= 150, "{dropped}");
-        assert!(u128::from(dropped) + 50 + more >= 150, "{dropped}, {more}");
+        // Each has left or was dropped in the end. How many find room depends on how late the switch looks.
+        let all = |it: &Snapshot| it.ports[1].sent_frames + it.ports[1].queue_tail_drops;
+        let snapshot = testbed.snapshot_when("all frames", |it| all(it) == 200);
+        let (took, sent) = (start.elapsed(), snapshot.ports[1].sent_frames);
+        assert!(sent >= 50, "{sent}: what the queue holds leaves");
+        // At 1 Mbit/s a frame takes 8 ms; some leave at once.
+        assert!(took > Duration::from_millis(6 * sent), "{sent} in {took:?}");
+        assert_eq!(testbed.receive(sent as usize).len() as u64, sent);
     });
 }
 
