@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PY := .venv/bin/python
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find wire routing verify planner protocol switch hostagent -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find wire words routing verify planner protocol switch hostagent -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 # What the demo takes from the command line; see README.
 SWITCH ?= wormcast

@@ -54,6 +54,7 @@ def switch(*crates: str) -> list[str]:
 # By folder; ARCHITECTURE.md, "The parts", sums it up.
 CRATES = {
     "wire": pure(),
+    "words": pure(),
     "routing": pure("wormcast-wire"),
     "verify": pure("wormcast-wire", "wormcast-routing"),
     "planner": pure("wormcast-wire", "wormcast-routing", "wormcast-verify", "wormcast-agent-proto"),
@@ -63,21 +64,24 @@ CRATES = {
     "protocol": pure("wormcast-wire"),
     "hostagent/proto": pure(),
     "hostagent/core": pure("wormcast-wire", "wormcast-routing", "wormcast-protocol", "wormcast-agent-proto"),
-    "hostagent/bundle": shell(),
-    "hostagent/bundle/python": shell("wormcast-bundle"),
-    "hostagent": shell("wormcast-wire", "wormcast-protocol", "wormcast-agent-core", "wormcast-agent-proto"),
+    "hostagent/bundle": shell("wormcast-words"),
+    "hostagent/bundle/python": shell("wormcast-bundle", "wormcast-words"),
+    "hostagent": shell(
+        "wormcast-wire", "wormcast-words", "wormcast-protocol", "wormcast-agent-core", "wormcast-agent-proto"
+    ),
     "switch/program": pure(),
     "switch/pipeline": pure("wormcast-switch-program"),
     "switch/flow": pure(),
     "switch/jit": shell("wormcast-switch-program", "wormcast-switch-pipeline"),
     "switch/ports": shell("wormcast-switch-flow"),
     "switch/listen": shell(),
-    "switch/dataplane": shell(*switch("program", "pipeline", "flow", "ports")),
+    "switch/dataplane": shell("wormcast-words", *switch("program", "pipeline", "flow", "ports")),
     "switch/p4runtime": shell(*switch("program", "pipeline", "dataplane", "listen")),
     "switch/gnmi": shell(*switch("dataplane")),
     "switch/bmv2": shell(*switch("program", "pipeline", "dataplane", "listen")),
     "switch/stf": shell(*switch("program", "pipeline", "flow", "jit", "dataplane", "bmv2")),
     "switch": shell(
+        "wormcast-words",
         *switch(
             "program", "pipeline", "flow", "jit", "ports", "listen", "dataplane", "p4runtime", "gnmi", "bmv2"
         )

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            eprintln!("wormcast-agent: {text}");
+            eprintln!("wormcast-agent: {}", wormcast_words::plain(&text));
             ExitCode::FAILURE
         }
     }

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from mininet.node import Host, Node, Switch
 from wormcast.mininet import programs, wiring
+from wormcast.mininet.sandbox import P4RUNTIME_PORTS
 from wormcast.p4rt.thrift import NotThere, set_queue
 from wormcast.wire import RECIRCULATE_PORT
 from wormcast.wormhole.switching import BMV2_ROUNDS_PER_S, BMV2_WAITING_FRAMES
@@ -21,7 +22,7 @@ CPU_PORT = 510
 DROP_PORT = 511
 PORT_MAX = 511
 TCP_PORT_MAX = 65535
-GRPC_PORT_FIRST = 50051
+GRPC_PORT_FIRST = P4RUNTIME_PORTS.start
 THRIFT_PORT_FIRST = 9090
 METRICS_PORT_FIRST = 40051
 

@@ -192,6 +192,9 @@ def _mark_of_first(process: Path) -> dict[str, str] | None:
 # --- inside -------------------------------------------------------------------------------
 
 _remove: list[Path] = []
+P4RUNTIME_PORTS = range(50051, 50051 + 1024)
+"""Of switches, by their ids."""
+
 _on_interrupt: list[Callable[[], None]] = []
 
 
@@ -213,6 +216,9 @@ def prepare(on_interrupt: Callable[[], None]) -> None:
     subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", RUN_DIRECTORY], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # A client that asks for any port must not be given one that a switch is about to listen at.
+    ports = Path("/proc/sys/net/ipv4/ip_local_reserved_ports")
+    ports.write_text(f"{P4RUNTIME_PORTS.start}-{P4RUNTIME_PORTS.stop - 1}\n")
     for scope in ("all", "default"):
         setting = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
         if setting.exists():

@@ -12,6 +12,7 @@ mod thrift_service;
 mod traces;
 
 use std::error::Error;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
@@ -255,7 +256,23 @@ fn can_be_written(statistics: &Path) -> Result<(), String> {
             wrong(format!("there is no directory {}", folder.display()))
         }
         _ if statistics.is_dir() => wrong("it is a directory; name a file".to_owned()),
-        _ => Ok(()),
+        // Opening a pipe would wait for its reader.
+        _ if statistics.exists() && !statistics.is_file() => Ok(()),
+        _ => {
+            let is_new = !statistics.exists();
+            let opened = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(statistics);
+            match opened {
+                // Whoever waits for the statistics is to find none before they are written.
+                Ok(_) if is_new => {
+                    fs::remove_file(statistics).or_else(|error| wrong(error.to_string()))
+                }
+                Ok(_) => Ok(()),
+                Err(error) => wrong(error.to_string()),
+            }
+        }
     }
 }
 

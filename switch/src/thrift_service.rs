@@ -45,7 +45,11 @@ pub fn start(
                 ));
                 return Ok(());
             }
-            Err(error) => return Err(format!("--thrift-port {port} at {address}: {error}")),
+            Err(error) => {
+                return Err(format!(
+                    "--thrift-port {port} --thrift-addr {address}: {error}"
+                ));
+            }
         };
         let port = server.port();
         say(format_args!("Thrift server listening on port {port}"));

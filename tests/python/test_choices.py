@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
+from wormcast.cli.main import main
 from wormcast.reconcile.errors import CHOICES_MAX, NEAREST_MAX, unknown
 
 
@@ -28,3 +30,17 @@ def test_of_few_all_are_named() -> None:
     assert error.choices == list(range(CHOICES_MAX))
     assert error.message.endswith(", 30, 31")
     assert unknown("host", 99, []).message == "there is no host 99; there are none"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("stop", "there is `wormcast up stop`"),
+        ("lag", "there is `wormcast group lag`"),
+        ("shwo", "nearest of"),
+    ],
+)
+def test_a_command_a_level_below_is_named(command: str, said: str) -> None:
+    result = CliRunner().invoke(main, [command], prog_name="wormcast")
+    assert result.exit_code == 2
+    assert said in result.stderr

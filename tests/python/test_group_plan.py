@@ -240,6 +240,6 @@ def test_pictures_and_tables_show_every_member(tmp_path: Path, scheme: str) -> N
 def test_circuits_are_drawn_round(variant: str) -> None:
     request = {"scheme": "circuit", "source": 5, "members": [1, 5, 7], "parameters": {"variant": variant}}
     group = routing.group(routing.make("testbed"), request)
-    lines = ElementTree.fromstring(pictures.group_svg(group)).iter("{http://www.w3.org/2000/svg}line")
+    lines = ElementTree.fromstring(pictures.group_svg(group)).iter("{http://www.w3.org/2000/svg}path")
     assert len(list(lines)) == len(group["edges"])
     assert sum("(step" in line for line in group_table(group).splitlines()) == len(group["edges"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 from wormcast import pictures, routing
@@ -196,6 +197,49 @@ def test_png() -> None:
     assert image == pictures.png(topology, routes=[routing.route(topology, 0, 5)])
 
 
+@pytest.mark.parametrize(
+    ("scheme", "more"),
+    [
+        ("repeat", {}),
+        ("tree", {"fan_out": 3}),
+        ("k-binomial", {}),
+        ("switch", {}),
+        ("circuit", {"variant": "return"}),
+    ],
+)
+def test_lines_of_a_group_pass_by_all_other_hosts(scheme: str, more: dict[str, object]) -> None:
+    asked = {"scheme": scheme, "source": 0, "members": list(range(64)), **more}
+    shapes = list(ET.fromstring(pictures.group_svg(routing.group(routing.make("torus:8"), asked))))
+    circles = [(float(it.get("cx", 0)), float(it.get("cy", 0))) for it in shapes if it.tag.endswith("circle")]
+    ways = [it.get("d", "") for it in shapes if it.tag.endswith("path")]
+    assert len(circles) >= 64 <= len(ways) + 1
+    for way in ways:
+        points = _corners(way)
+        assert {points[0], points[-1]} <= set(circles)
+        for x, y in set(circles) - {points[0], points[-1]}:
+            for (x1, y1), (x2, y2) in pairwise(points):
+                assert x1 == x2 or y1 == y2
+                near = min(max(x, min(x1, x2)), max(x1, x2)), min(max(y, min(y1, y2)), max(y1, y2))
+                assert math.dist(near, (x, y)) > 14, f"{way} crosses the host at {x}, {y}"
+
+
+def _corners(way: str) -> list[tuple[float, float]]:
+    """Of a path of M, H and V."""
+    points: list[tuple[float, float]] = []
+    for step in way.split():
+        kind, at = step[0], step[1:]
+        x, y = points[-1] if points else (0.0, 0.0)
+        if kind == "M":
+            x, y = (float(part) for part in at.split(","))
+        elif kind == "H":
+            x = float(at)
+        else:
+            assert kind == "V"
+            y = float(at)
+        points.append((x, y))
+    return points
+
+
 def test_numbers_of_a_group_lie_on_no_line() -> None:
     """Each has a white box behind it, in front of all lines."""
     topology = routing.make("irregular:16:1")
@@ -205,8 +249,8 @@ def test_numbers_of_a_group_lie_on_no_line() -> None:
         shapes = list(ET.fromstring(pictures.group_svg(group)))
         tags = [shape.tag.rsplit("}", 1)[-1] for shape in shapes]
         boxes = [place for place, tag in enumerate(tags) if tag == "rect"]
-        assert len(boxes) == tags.count("line") >= 63
-        assert min(boxes) > max(place for place, tag in enumerate(tags) if tag == "line")
+        assert len(boxes) == tags.count("path") >= 63
+        assert min(boxes) > max(place for place, tag in enumerate(tags) if tag == "path")
         for place in boxes:
             box, number = shapes[place], shapes[place + 1]
             x, y = float(number.get("x", 0)), float(number.get("y", 0))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-PURE_CRATES = ("wire", "routing", "verify", "planner", "protocol", "hostagent/core")
+PURE_CRATES = ("wire", "words", "routing", "verify", "planner", "protocol", "hostagent/core")
 OUTERMOST = re.compile(
     r"((?:^(?:///.*|#\[[^\n]*(?:\n [^\n]*|\n\)\])*)\n)*)^pub (?:const |unsafe |async )*(fn|trait) (\w+)",
     re.MULTILINE,

@@ -6,6 +6,7 @@ For people a sentence; with `--json` {"error": {"code", "message", "line", "colu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -53,8 +54,24 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, but for the words of the refusal."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing and args[0][:1] != "-":
-            raise click.UsageError(unknown("command", args[0], self.list_commands(ctx)), ctx)
+            below = self._below(ctx, args[0])
+            if below:
+                said = f"there is no command {args[0]!r} here; there is {' and '.join(below)}"
+            else:
+                said = unknown("command", args[0], self.list_commands(ctx))
+            raise click.UsageError(said, ctx)
         return super().resolve_command(ctx, args)
+
+    def _below(self, ctx: click.Context, name: str) -> list[str]:
+        """How commands of this name are written that are a level below."""
+        found = []
+        for group in self.list_commands(ctx):
+            # What is not installed has no commands.
+            with contextlib.suppress(click.ClickException):
+                command = self.get_command(ctx, group)
+                if isinstance(command, click.Group) and name in command.list_commands(ctx):
+                    found.append(f"`{ctx.command_path} {group} {name}`")
+        return found
 
 
 def unknown(what: str, value: str, choices: Iterable[str]) -> str:

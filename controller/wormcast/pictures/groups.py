@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,8 @@ LEVEL = 64.0
 MARGIN = 30.0
 RADIUS = 14.0
 NUMBER_DISTANCE = RADIUS + 9
+HALF = LEVEL / 2 - 6
+"""From a sender down to where the lines to its receivers part."""
 FONT_SIZE = 11.0
 FONT = f'font-family="sans-serif" font-size="{FONT_SIZE:.0f}"'
 AGAIN = "#"
@@ -26,19 +27,17 @@ def group_svg(group: Mapping[str, Any]) -> str:
     colour. A group whose switches replicate has its tree of switches drawn."""
     edges = _edges(group)
     at = _places(edges, _root(group))
+    beside = max(x for x, _ in at.values()) + SPACING if any(edge.get("back") for edge in edges) else 0.0
     shapes: list[str] = []
     numbers: list[str] = []
     for edge in edges:
-        (x1, y1), (x2, y2) = at[edge["from"]], at[edge["to"]]
+        ends = at[edge["from"]], at[edge["to"]]
         colour = CLASS_2 if edge["class"] == 2 else CLASS_1
-        dashes = ' stroke-dasharray="4 3"' if edge.get("back") else ""
-        shapes.append(
-            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
-            f'stroke="{colour}" stroke-width="1.6"{dashes}/>'
-        )
-        # Beside the receiver, where lines from one sender are farthest apart, and on top of all lines.
-        share = NUMBER_DISTANCE / math.dist((x1, y1), (x2, y2))
-        numbers += _number((x2 + share * (x1 - x2), y2 + share * (y1 - y2)), str(edge["label"]), colour)
+        back = edge.get("back", False)
+        way, place = _way_back(*ends, beside) if back else _way(*ends)
+        dashes = ' stroke-dasharray="4 3"' if back else ""
+        shapes.append(f'<path d="{way}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>')
+        numbers += _number(place, str(edge["label"]), colour)
     shapes += numbers
     for name, (x, y) in at.items():
         top = name == _root(group)
@@ -46,7 +45,7 @@ def group_svg(group: Mapping[str, Any]) -> str:
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}" fill="{SOURCE if top else HOST}" stroke="{INK}"/>'
         )
         shapes.append(_label((x, y), name.partition(AGAIN)[0], "#ffffff" if top else INK))
-    width = max(x for x, _ in at.values()) + MARGIN
+    width = max(beside, *(x for x, _ in at.values())) + MARGIN
     height = max(y for _, y in at.values()) + MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} {FONT}>'
@@ -122,6 +121,24 @@ def _places(edges: list[dict[str, Any]], root: str) -> dict[str, tuple[float, fl
             ends = [x[child] for child in children[node]]
             x[node] = (ends[0] + ends[-1]) / 2
     return {node: (x[node], MARGIN + LEVEL * depth[node]) for node in order}
+
+
+def _way(sender: tuple[float, float], receiver: tuple[float, float]) -> tuple[str, tuple[float, float]]:
+    """A line that passes by all other nodes, and where its number is: before the receiver, where no other line comes."""
+    (x1, y1), (x2, y2) = sender, receiver
+    return f"M{x1:.1f},{y1:.1f} V{y1 + HALF:.1f} H{x2:.1f} V{y2:.1f}", (x2, y2 - NUMBER_DISTANCE)
+
+
+def _way_back(
+    sender: tuple[float, float], receiver: tuple[float, float], beside: float
+) -> tuple[str, tuple[float, float]]:
+    """A line up to a node above, beside all nodes, and where its number is."""
+    (x1, y1), (x2, y2) = sender, receiver
+    # Below the sender is room between the levels, above the receiver within the margin.
+    way = (
+        f"M{x1:.1f},{y1:.1f} V{y1 + RADIUS + 6:.1f} H{beside:.1f} V{y2 - RADIUS - 6:.1f} H{x2:.1f} V{y2:.1f}"
+    )
+    return way, (beside, (y1 + y2) / 2)
 
 
 def _number(at: tuple[float, float], text: str, colour: str) -> list[str]:

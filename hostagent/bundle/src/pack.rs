@@ -4,7 +4,7 @@ use crate::list::{
     Attribute, Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, LIST_BYTES_MAX, List,
     MODE_MAX, Owner, Run, check_name,
 };
-use crate::unix::{fits, path, told, why};
+use crate::unix::{fits, path, told};
 use prost::Message;
 use rustix::fs::{FileType, OFlags, SeekFrom, seek};
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use wormcast_words::why;
 
 /// Read and written at once.
 const PIECE_BYTES: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! What the operating system refuses, in words, and matching of names.
+//! Names as text, and matching of them; removal of directories.
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -43,13 +43,6 @@ pub(crate) fn plain(name: &[u8]) -> String {
 /// A path as text that moves no cursor.
 pub(crate) fn told(path: &Path) -> String {
     plain(path.as_os_str().as_bytes())
-}
-
-/// What the operating system says, without its number.
-pub(crate) fn why(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_owned()
 }
 
 /// Removes a directory with all that is in it, whatever its permissions are. What cannot be removed stays.

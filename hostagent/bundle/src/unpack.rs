@@ -4,7 +4,7 @@
 //! by the descriptor of its directory, and no link is followed.
 
 use crate::list::{Attribute, Content, Entry, Kind, LIST_BYTES_MAX, List, check_encoded};
-use crate::unix::{is_full, path, remove, told, why};
+use crate::unix::{is_full, path, remove, told};
 use prost::Message;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps,
@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use wormcast_words::why;
 
 /// Names of what is not whole begin with this; locked as long as its program lives.
 pub const PARTIAL_PREFIX: &str = ".wormcast-partial-";

@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+/// Longest path of a Unix socket, bytes (`sun_path`, without its end).
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ControllerAddress {
     Tcp {
@@ -23,6 +26,12 @@ impl FromStr for ControllerAddress {
             if !path.starts_with('/') {
                 return Err(format!(
                     "\"{text}\" does not hold an absolute path; write unix:/path"
+                ));
+            }
+            if path.len() > SOCKET_PATH_BYTES_MAX {
+                return Err(format!(
+                    "\"{path}\" has {} bytes; at most {SOCKET_PATH_BYTES_MAX}",
+                    path.len()
                 ));
             }
             return Ok(Self::Unix(path.into()));

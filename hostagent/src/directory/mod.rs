@@ -11,7 +11,7 @@ mod secret;
 mod trace;
 mod transfers;
 
-pub use address::ControllerAddress;
+pub use address::{ControllerAddress, SOCKET_PATH_BYTES_MAX};
 pub use secret::{STATE_DIRECTORY_DEFAULT, Secret};
 
 use crate::dataplane::{Command, DataPlaneGone, DataPlaneHandle, NewPlan, Reports};

@@ -3,6 +3,7 @@
 use super::connection::serve_connection;
 use super::facts::AgentFacts;
 use crate::dataplane::DataPlaneHandle;
+use crate::directory::SOCKET_PATH_BYTES_MAX;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::Permissions;
 use std::io;
@@ -14,8 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixListener;
 use wormcast_agent_core::clients::{ConnectionId, limits::CONNECTIONS_MAX};
 
-/// Longest path of a Unix socket, bytes (`sun_path`, with its end).
-const SOCKET_PATH_BYTES_MAX: usize = 107;
 const LISTEN_BACKLOG: i32 = 64;
 
 /// Mode of the socket's file: who may connect.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wormcast_words::plain;
 
 /// How much is logged; each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
@@ -39,7 +40,8 @@ pub fn log(level: Level, message: fmt::Arguments<'_>) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    eprintln!("{} wormcast-agent {word}: {message}", stamp(now));
+    let message = message.to_string();
+    eprintln!("{} wormcast-agent {word}: {}", stamp(now), plain(&message));
 }
 
 /// Date and time in UTC, as in 2026-03-01T08:15:00.250Z.

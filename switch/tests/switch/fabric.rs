@@ -375,17 +375,23 @@ const SPUN_TICKS: u64 = 10;
 fn a_thread_sleeps_unless_it_is_told_to_look_for_frames() {
     in_namespace(|| {
         add_link("s0", "h0");
-        let single = ["--no-p4", "--device-id", "1", "-i", "0@s0"];
-        let spinning = Process::start(&[&single[..], &["--spin", "60s"]].concat());
+        add_link("s1", "h1");
+        let spinning = ["--no-p4", "--device-id", "1", "-i", "0@s0", "--spin", "60s"];
+        let spinning = Process::start(&spinning);
         let start = Instant::now();
         while spinning.dataplane_ticks() < SPUN_TICKS {
             assert!(start.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(10));
         }
-        spinning.end();
-        let sleeping = Process::start(&single);
-        std::thread::sleep(Duration::from_millis(300));
+        // As long as the other takes for many times as much, whatever else the machine does.
+        let sleeping = Process::start(&["--no-p4", "--device-id", "2", "-i", "0@s1"]);
+        let spun = spinning.dataplane_ticks() + 5 * SPUN_TICKS;
+        while spinning.dataplane_ticks() < spun {
+            assert!(start.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert!(sleeping.dataplane_ticks() < SPUN_TICKS);
+        spinning.end();
         sleeping.end();
     });
 }

@@ -9,7 +9,6 @@ use super::gnmi_client::{
     LeafUpdate, Subscribed, code, connect, connect_slow, get, leaf_update, leaves, list, on_change,
     path, request, sampled, state, subscription, target,
 };
-use super::links::wait_until_links_carry;
 use super::network::{add_link, in_namespace, run};
 use super::rig::{DEVICE_ID, PATIENCE, Rig, runtime, settings};
 use wormcast_switch_dataplane::PortSettings;
@@ -37,7 +36,6 @@ fn on_links(test: impl AsyncFnOnce(Rig) + Send + 'static) {
             PortSettings::interface(1, "s1"),
             PortSettings::interface(2, "s2"),
         ];
-        wait_until_links_carry(["s1", "h1", "s2", "h2"]);
         runtime().block_on(async move {
             let rig = Rig::start_with(&settings).await;
             test(rig).await;
@@ -431,7 +429,6 @@ fn a_fabric_has_a_target_for_each_switch() {
     in_namespace(|| {
         add_link("s0", "h0");
         add_link("s1", "h1");
-        wait_until_links_carry(["s0", "h0", "s1", "h1"]);
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("line.json");
         std::fs::write(&file, LINE).unwrap();

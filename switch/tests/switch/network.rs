@@ -1,6 +1,10 @@
 //! A network namespace for one test, with pairs of interfaces.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::rig::PATIENCE;
+use wormcast_switch_ports::Asker;
 
 /// Runs `test` on a thread of its own, in a network namespace of its own. Without the
 /// rights for one it says so and does nothing.
@@ -32,9 +36,25 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {text}");
 }
 
-/// Two interfaces, a cable between them, both up.
+/// Two interfaces, a cable between them, both up and carrying.
 pub fn add_link(one: &str, other: &str) {
     run(&format!("ip link add {one} type veth peer name {other}"));
     run(&format!("ip link set {one} up"));
     run(&format!("ip link set {other} up"));
+    wait_until_links_carry(&[one, other]);
+}
+
+/// Until then the kernel itself drops what is sent: it looks at carriers in its own time.
+pub fn wait_until_links_carry(names: &[&str]) {
+    let start = Instant::now();
+    let mut asker = Asker::default();
+    let mut carries = |name: &&str| asker.find(name).is_some_and(|(_, look)| look.running);
+    while !names.iter().all(&mut carries) {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // It says so a moment before it lets frames through, but does both under the lock that this takes.
+    for name in names {
+        run(&format!("ip link set {name} up"));
+    }
 }

@@ -221,7 +221,22 @@ fn interfaces_change_under_load() {
             })
         };
         let loads = [load(1, 2), load(3, 4)];
-        let pause = || std::thread::sleep(Duration::from_millis(300));
+        // Until every load has brought some frames more.
+        let pause = || {
+            let received = || {
+                let ports = testbed.snapshot().ports;
+                [0, 2].map(|at| ports[at].received_frames)
+            };
+            let (before, start) = (received(), Instant::now());
+            while received()
+                .iter()
+                .zip(before)
+                .any(|(now, before)| *now < before + 100)
+            {
+                assert!(start.elapsed() < PATIENCE);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
         pause();
         run("ip link set s2 mtu 9000");
         pause();
@@ -298,7 +313,7 @@ fn commands_run_between_batches_of_all_threads() {
             let start = Instant::now();
             let mut asked = 0;
             let mut received = 0;
-            while asked < 200 && start.elapsed() < PATIENCE {
+            while (asked < 200 || received == 0) && start.elapsed() < PATIENCE {
                 let snapshot = testbed.snapshot();
                 let now: u64 = snapshot.ports.iter().map(|port| port.received_frames).sum();
                 assert!(now >= received);
@@ -306,8 +321,7 @@ fn commands_run_between_batches_of_all_threads() {
                 asked += 1;
             }
             stop.store(true, Ordering::Relaxed);
-            assert_eq!(asked, 200);
-            assert!(received > 0);
+            assert!(asked >= 200 && received > 0, "{asked}, {received}");
         });
     });
 }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use wormcast_words::why;
 
 pyo3::create_exception!(
     wormcast_bundle,
@@ -42,10 +43,9 @@ fn unpack_error(error: &UnpackError) -> PyErr {
 }
 
 fn system_error(error: &std::io::Error) -> PyErr {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
+    let text = why(error);
     match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, text[..end].to_owned())),
+        Some(number) => PyOSError::new_err((number, text)),
         None => PyOSError::new_err(text),
     }
 }

@@ -10,6 +10,7 @@ use rustix::net::sockopt::socket_type;
 use std::fs::File;
 use std::io;
 use wormcast_agent_core::api::{ApiError, ErrorCode};
+use wormcast_words::why;
 
 /// File systems in which to read is to ask the kernel and to write to give it orders, in the name of the agent
 /// (`linux/magic.h`).
@@ -95,5 +96,5 @@ pub(super) fn storage(what: &str, error: &io::Error) -> ApiError {
     if full {
         return ApiError::new(ErrorCode::NoSpace, "no space left on device");
     }
-    ApiError::new(ErrorCode::Storage, format!("cannot {what}: {error}"))
+    ApiError::new(ErrorCode::Storage, format!("cannot {what}: {}", why(error)))
 }

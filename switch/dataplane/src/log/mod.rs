@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use file::LogFile;
+use wormcast_words::plain;
+
 pub use rotation::{LOG_FILE_BYTES, LogFiles, OLDER_LOG_FILES, OLDER_LOG_FILES_MAX};
 
 /// How much a line matters.
@@ -124,6 +126,8 @@ impl Log {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let day_seconds = since.as_secs() % 86_400;
+        let text = text.to_string();
+        let text = plain(&text);
         let line = format!(
             "[{:02}:{:02}:{:02}.{:03}] [{level}] {text}\n",
             day_seconds / 3_600,
@@ -137,7 +141,11 @@ impl Log {
                 .write_all(line.as_bytes())
                 .and_then(|()| stdout.flush()),
             Output::File(file) => file.write_line(line.as_bytes(), |text| {
-                let _ = writeln!(io::stderr().lock(), "wormcast-switch: {text}");
+                let _ = writeln!(
+                    io::stderr().lock(),
+                    "wormcast-switch: {}",
+                    plain(&text.to_string())
+                );
             }),
         };
     }
