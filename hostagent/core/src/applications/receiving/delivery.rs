@@ -1,7 +1,7 @@
 //! Moving bytes from the engine to receivers, and giving up what nobody takes.
 
+use super::lag::Lag;
 use super::ordered::TURN_LOOK_US;
-use super::slow::Lag;
 use super::{Arriving, Receiving, Stream, StreamKey};
 use crate::api::{Arrival, Notice};
 use crate::clients::limits::{

@@ -6,6 +6,7 @@
 //! forwarding it to others.
 
 mod delivery;
+mod lag;
 mod ordered;
 mod slow;
 
@@ -15,7 +16,7 @@ use crate::clients::{
     ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
 use crate::order::{MessageId, Order};
-use slow::Lag;
+use lag::Lag;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_protocol::{Engine, Instant, LossReason};
 use wormcast_wire::{FailReason, GroupId, HostId};

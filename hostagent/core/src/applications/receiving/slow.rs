@@ -3,22 +3,10 @@
 
 use super::{Arriving, Receiving, StreamKey};
 use crate::api::{ApiError, ErrorCode};
-use crate::clients::limits::{
-    LAG_BYTES_MIN, SLOW_BYTES, SLOW_FIRST_US, SLOW_INTERVAL_US, SLOW_LOOK_US,
-};
+use crate::clients::limits::{LAG_BYTES_MIN, SLOW_INTERVAL_US, SLOW_LOOK_US};
 use crate::clients::{Connections, Key};
 use wormcast_protocol::{Engine, Instant};
 use wormcast_wire::{BufferClass, FailReason};
-
-/// How far the receiver of a message is behind.
-#[derive(Default)]
-pub(super) struct Lag {
-    /// More bytes than these may not wait for it.
-    most_bytes: Option<u64>,
-    look_at: Instant,
-    /// When the origin is told, first or again. None: it keeps up.
-    tell_at: Option<Instant>,
-}
 
 impl Receiving {
     /// Of a message no more than so many bytes are to wait for its receiver. Gives how many may.
@@ -86,16 +74,5 @@ impl Arriving {
     fn next_look(&self) -> Option<Instant> {
         let waits = self.window_bytes == 0 || self.lag.tell_at.is_some();
         waits.then_some(self.lag.look_at)
-    }
-}
-
-impl Lag {
-    fn note(&mut self, unread: u64, now: Instant) {
-        let most = self.most_bytes.unwrap_or(u64::MAX);
-        if unread < SLOW_BYTES.min(most / 2) {
-            self.tell_at = None;
-        } else if self.tell_at.is_none() {
-            self.tell_at = Some(now.plus_us(SLOW_FIRST_US));
-        }
     }
 }
