@@ -106,7 +106,7 @@ def _is_probability(text: str) -> bool:
 def parse_mtus(host: str | None, fabric: str | None) -> Mtus:
     """The MTU of the hosts and that of the links between switches. Raises ValueError.
 
-    The latter must carry a host's longest IP multicast packet, as the worm it becomes.
+    The latter must carry a host's longest IP multicast packet, as the worm it becomes, if interfaces can.
     """
     host_bytes = MTU_DEFAULT if host is None else _bytes("MTU", host, MTU_MIN, MTU_MAX)
     if fabric is None:

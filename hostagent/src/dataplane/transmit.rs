@@ -222,6 +222,13 @@ impl Outlet {
                 frames.len()
             }
             Err(SendBlocked::TooLong) => {
+                if self.counters.too_long == 0 {
+                    crate::log::warning!(
+                        "the interface does not take a frame of {} bytes: its MTU has become smaller than this \
+                         agent's, which keeps to the one it started with; others like it are only counted",
+                        frames[0].iter().map(|part| part.len()).sum::<usize>()
+                    );
+                }
                 self.counters.too_long += 1;
                 1
             }

@@ -23,7 +23,9 @@ mod topologies;
 mod verdicts;
 
 use pyo3::prelude::*;
-use wormcast_wire::{ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, MTU_MAX, MTU_MIN, PORT_ID_MAX, SWITCH_ID_MAX};
+use wormcast_wire::{
+    ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, MTU_MAX, MTU_MIN, PORT_ID_MAX, SWITCH_ID_MAX,
+};
 
 use arguments::{ALGORITHM_DEFAULT, RoutingError};
 

@@ -160,13 +160,18 @@ impl Pools {
             free_bytes: 0,
             free_bytes_most,
             capacities: std::array::from_fn(|kind| {
-                CAPACITIES.get(kind).map_or(capacity, |&bytes| bytes.min(capacity))
+                CAPACITIES
+                    .get(kind)
+                    .map_or(capacity, |&bytes| bytes.min(capacity))
             }),
         }
     }
 
     fn kind(&self, payload_bytes: usize) -> usize {
-        let kind = self.capacities.iter().position(|&bytes| payload_bytes <= bytes);
+        let kind = self
+            .capacities
+            .iter()
+            .position(|&bytes| payload_bytes <= bytes);
         kind.unwrap_or(CAPACITIES.len())
     }
 

@@ -160,7 +160,9 @@ impl SwitchSettings {
         let Some(lossless) = &self.queueing.lossless else {
             return ReceiveRing::open_as(interface, self.ring_frames, self.receive);
         };
-        let needed = lossless.plan_port(port.0).map_or(0, |plan| plan.ring_frames);
+        let needed = lossless
+            .plan_port(port.0)
+            .map_or(0, |plan| plan.ring_frames);
         let frames = usize::try_from(needed).unwrap_or(usize::MAX);
         let room = (frames.max(self.ring_frames), RING_BYTES_MAX_LOSSLESS);
         ReceiveRing::open_with(interface, room, self.receive)

@@ -402,7 +402,10 @@ mod tests {
             link.offer(&[0; 65_549], 0);
         }
         let held = link.held();
-        assert!((3_900..=HELD_BYTES_MAX / 65_549 + 1).contains(&held), "{held}");
+        assert!(
+            (3_900..=HELD_BYTES_MAX / 65_549 + 1).contains(&held),
+            "{held}"
+        );
         while link.poll(2_000_000).is_some() {}
         assert_eq!((link.held(), link.held_bytes), (0, 0));
     }

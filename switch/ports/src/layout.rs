@@ -95,7 +95,17 @@ mod tests {
 
     #[test]
     fn slots_hold_what_they_must_and_stay_within_blocks() {
-        for bytes in [1, 64, 65, 1_800, 3_656, 9_256, 16_384, 33_024, FRAME_BYTES_MAX] {
+        for bytes in [
+            1,
+            64,
+            65,
+            1_800,
+            3_656,
+            9_256,
+            16_384,
+            33_024,
+            FRAME_BYTES_MAX,
+        ] {
             let layout = Layout::new(100, slot_bytes_for(bytes), usize::MAX);
             assert!(layout.slot_bytes >= bytes && layout.slot_bytes < bytes + 3 * 64);
             assert_eq!(layout.slot_bytes / 64 % 2, 1);
@@ -110,7 +120,10 @@ mod tests {
                 assert_eq!(offset / block, (end - 1) / block);
             }
             assert!(end <= layout.bytes());
-            assert!(layout.bytes() <= 5 * layout.slots * layout.slot_bytes / 4, "{bytes}");
+            assert!(
+                layout.bytes() <= 5 * layout.slots * layout.slot_bytes / 4,
+                "{bytes}"
+            );
         }
         assert_eq!(slot_bytes_for(1 << 20), SLOT_BYTES_MAX);
     }
@@ -119,7 +132,10 @@ mod tests {
     fn memory_is_bounded() {
         let layout = Layout::new(1 << 16, slot_bytes_for(9_000), 1 << 20);
         assert_eq!(layout.bytes(), 1 << 20);
-        assert_eq!(Layout::new(1, slot_bytes_for(64), 0).bytes(), BLOCK_BYTES_LEAST);
+        assert_eq!(
+            Layout::new(1, slot_bytes_for(64), 0).bytes(),
+            BLOCK_BYTES_LEAST
+        );
     }
 
     #[test]

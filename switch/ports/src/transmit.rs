@@ -8,9 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use super::{ETHERNET_BYTES, FRAME_BYTES_MAX};
 use super::interface::{Interface, InterfaceError};
 use super::sending::{SendSlots, send_waiting};
+use super::{ETHERNET_BYTES, FRAME_BYTES_MAX};
 use super::{socket, vlan};
 
 /// Frames collected for one system call.

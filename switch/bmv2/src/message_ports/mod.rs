@@ -19,7 +19,6 @@ use wormcast_switch_dataplane::{DataplaneHandle, MESSAGE_PORT_MAX, PortChange, S
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
 
-
 /// A switch that frames come to in messages.
 #[derive(Clone, Debug)]
 pub struct MessageSwitch {
