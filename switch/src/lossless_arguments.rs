@@ -429,7 +429,7 @@ mod tests {
                 "it must be a whole number from 1 to 65535",
             ),
             (
-                "--lossless --frame-max 20000",
+                "--lossless --frame-max 70000",
                 "it must be a whole number from 64 to 65791",
             ),
             ("--scheduler fair", "`fair` is not a scheduler"),

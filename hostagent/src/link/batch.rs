@@ -72,3 +72,19 @@ impl ReceiveBatch {
         Some(&self.slots[start..start + (header.msg_len as usize).min(self.slot_bytes)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_bounded_in_bytes() {
+        for slot_bytes in [576, 1_536, 9_280, 65_600] {
+            let frames = batch_frames(slot_bytes);
+            assert!((BATCH_FRAMES_MIN..=BATCH_FRAMES_MAX).contains(&frames));
+            let bytes = ReceiveBatch::new(slot_bytes).slots.len();
+            assert!(bytes <= BATCH_BYTES_MAX.max(BATCH_FRAMES_MIN * slot_bytes));
+        }
+        assert_eq!(batch_frames(9_216), BATCH_FRAMES_MAX);
+    }
+}

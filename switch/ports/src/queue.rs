@@ -299,6 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn long_packets_fill_a_queue_by_their_bytes() {
+        let mut queue = EgressQueue::new(1, 4);
+        queue.push(0, 1, 65_549, 0).unwrap();
+        assert_eq!(queue.push(0, 2, 60, 0), Err(2), "one finds it empty");
+        assert_eq!(queue.pop().map(|taken| taken.item), Some(1));
+        queue.push(0, 3, 32_768, 0).unwrap();
+        queue.push(0, 4, 32_768, 0).unwrap();
+        assert_eq!(queue.push(0, 5, 60, 0), Err(5));
+        assert_eq!(queue.tail_drops(), 2);
+    }
+
+    #[test]
     fn lossless_queues_turn_nothing_away() {
         let mut queue = EgressQueue::new(2, 2).lossless(PrioritySet::of(1));
         for item in 0..100 {
