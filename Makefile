@@ -25,7 +25,7 @@ help: ## list the targets
 	@echo '  FILE=your.bin SIZE=64MiB RATE=100 (Mb/s) SCHEMES=tree,switch (all)'
 	@echo '  IMPAIR=loss=0.01,corrupt=0.001,reorder=0.01 CUT=auto OUT=out/demo SEED=1'
 	@echo '  SWITCHING=packet|wormhole|wormhole:flush|wormhole:interrupt'
-	@echo '  MTU=9000 (hosts; default 1500) FABRIC_MTU=9100 (links between switches; default MTU and 100)'
+	@echo '  MTU=65535 (hosts; default 1500) FABRIC_MTU=65535 (links between switches; default MTU and 100)'
 
 setup: ## install what is needed: system packages, Rust, .venv
 	@setup/install

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 import failure
+import frames
 import itb
 import nic
 import packet
@@ -20,7 +21,9 @@ import torus
 import worm
 from rig import save
 
-PARTS = {part.__name__: part for part in (itb, worm, torus, nic, packet, reconvergence, failure, scale)}
+PARTS = {
+    part.__name__: part for part in (itb, worm, torus, nic, packet, reconvergence, failure, scale, frames)
+}
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from wormcast_planner import MTU_MAX
+
 from wormcast.counters.kernel import read_mtus
 from wormcast.network.ids import HostId, PortId, SwitchId
 from wormcast.network.topology import PortRef, Topology
@@ -121,7 +123,7 @@ class Links:
             return []
         longest = max(places, key=lambda host: (self.hosts[host], -host))
         most = self.hosts[longest]
-        need = most + WORM_BYTES
+        need = min(most + WORM_BYTES, MTU_MAX)
         mtu_limited = self.mtu_limited()
         found, tight = [], []
         for link in sorted(self.topology.links):

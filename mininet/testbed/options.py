@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wormcast_planner import MTU_MAX, MTU_MIN
+
 MTU_DEFAULT = 1500
 """Of the hosts, bytes."""
-MTU_MIN, MTU_MAX = 576, 9216
-"""What an agent takes."""
 WORM_BYTES = 14
 """What a host's IP multicast packet gains on its way: the worm header and the route of a GROUP worm."""
 FABRIC_MTU_MORE = 100
 """What the links between switches carry beyond the hosts' MTU unless told."""
-FABRIC_MTU_MAX = 16_370
-"""A switch's pipeline takes frames of 16 KiB."""
 WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX = 600.0, 86_400.0
 RATE = re.compile(r"^(\d+(?:\.\d+)?)(?:\s*(mbit|mbps|mb/s|m))?$", re.IGNORECASE)
 
@@ -108,12 +106,13 @@ def _is_probability(text: str) -> bool:
 def parse_mtus(host: str | None, fabric: str | None) -> Mtus:
     """The MTU of the hosts and that of the links between switches. Raises ValueError.
 
-    The latter must carry a host's longest IP multicast packet, as the worm it becomes.
+    The latter must carry a host's longest IP multicast packet, as the worm it becomes, if interfaces can.
     """
     host_bytes = MTU_DEFAULT if host is None else _bytes("MTU", host, MTU_MIN, MTU_MAX)
     if fabric is None:
-        return Mtus(host_bytes, host_bytes + FABRIC_MTU_MORE)
-    return Mtus(host_bytes, _bytes("fabric MTU", fabric, host_bytes + WORM_BYTES, FABRIC_MTU_MAX))
+        return Mtus(host_bytes, min(host_bytes + FABRIC_MTU_MORE, MTU_MAX))
+    least = min(host_bytes + WORM_BYTES, MTU_MAX)
+    return Mtus(host_bytes, _bytes("fabric MTU", fabric, least, MTU_MAX))
 
 
 def _bytes(name: str, text: str, least: int, most: int) -> int:

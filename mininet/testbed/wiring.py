@@ -14,7 +14,7 @@ from typing import Any
 from mininet.link import Intf
 from mininet.link import Link as MininetLink
 from wormcast.mininet.links import Link, shape
-from wormcast.mininet.options import Mtus
+from wormcast.mininet.options import WORM_BYTES, Mtus
 
 NAMESPACES = Path("/run/netns")
 """Where `ip netns` keeps those it made."""
@@ -69,7 +69,9 @@ class Wires:
         """Commands that give a host's interface its address, its rate, and what plain sockets need."""
         name = f"h{host}-eth0"
         by_ip = ["link set dev lo up", f"addr add {host_address(host)}/{PREFIX_BITS} dev {name}"]
-        by_ip += [f"link set dev {name} up", f"route add {MULTICAST} dev {name}"]
+        # A packet is a longer worm between switches. Where links cannot be longer, hosts send it in parts.
+        packet = min(self.mtus.host, self.mtus.fabric - WORM_BYTES)
+        by_ip += [f"link set dev {name} up", f"route add {MULTICAST} dev {name} mtu {packet}"]
         commands = [NO_IPV6, f"printf {shlex.quote(chr(10).join(by_ip))} | ip -batch -", no_offload(name)]
         if self.rate_mbps is not None:
             commands.append(shape(name, self.rate_mbps, self.mtus.fabric))

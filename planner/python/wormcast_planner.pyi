@@ -166,6 +166,9 @@ SWITCH_ID_MAX: int
 HOST_ID_MAX: int
 PORT_ID_MAX: int
 GROUP_ID_MAX: int
+MTU_MIN: int
+MTU_MAX: int
+"""Of a host: bytes of a frame after its Ethernet header. No veth carries more."""
 GROUP_BROADCAST: GroupId
 """The number that means broadcast and is no group."""
 
@@ -504,7 +507,7 @@ class AgentGroup:
 
     @property
     def mtu(self) -> int | None:
-        """Bytes of its frames after the Ethernet header at most, 576 to 9216; None: what the interfaces carry."""
+        """Bytes of its frames after the Ethernet header at most, MTU_MIN to MTU_MAX; None: what the interfaces carry."""
 
     @property
     def sequencer(self) -> tuple[HostId, int] | None:

@@ -13,7 +13,7 @@ fn packets_are_cut_to_what_the_plan_says() {
         for (mtu, most) in [
             (None, WIDE),
             (Some(NARROW), NARROW.into()),
-            (Some(9_216), WIDE),
+            (Some(65_535), WIDE),
             (Some(1), 576),
         ] {
             let mut fabric = Fabric::new(replication, mtu);

@@ -34,7 +34,7 @@ const RATE_MAX: f64 = 1e6;
 /// Room for frames that arrive while this program does not run, bytes.
 const BUFFER_BYTES: c_int = 32 << 20;
 /// Longest frame that is taken.
-const FRAME_BYTES_MAX: usize = 16_384;
+const FRAME_BYTES_MAX: usize = 65_549;
 
 fn main() -> ExitCode {
     match run() {

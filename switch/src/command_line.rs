@@ -107,7 +107,7 @@ struct Arguments {
     #[arg(long, value_name = "N", value_parser = whole_number(1..=8u8))]
     priority_queues: Option<u8>,
 
-    /// Most packets in one egress queue; more are dropped and counted
+    /// Most packets in one egress queue, with 16 KiB each on average; more are dropped and counted
     /// [default: 1024; called as simple_switch or simple_switch_grpc 64]
     #[arg(long, value_name = "N", value_parser = whole_number(1..=1_000_000u32))]
     queue_frames: Option<u32>,
@@ -117,7 +117,7 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = limits::RECIRCULATIONS_MAX)]
     recirculations: u32,
 
-    /// Frames that may wait to be received, for each port
+    /// Frames that may wait to be received, for each port; fewer where they would take more than 16 MiB
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = whole_number(RING_FRAMES_MIN as u32..=RING_FRAMES_MAX as u32))]
     ring_frames: u32,
 

@@ -13,6 +13,7 @@ use wormcast_switch_flow::scheduler::SchedulerKind;
 use wormcast_switch_flow::watchdog::WatchdogSettings;
 use wormcast_switch_flow::whole_number;
 use wormcast_switch_flow::{Duration, QueueSettings};
+use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
 
 /// Options of lossless switches and of egress queues.
 #[derive(Args, Clone, Debug, Default)]
@@ -44,7 +45,7 @@ pub struct LosslessArguments {
     response_time: Option<Duration>,
 
     /// Longest frame on any link, bytes without check sequence [default: 1518]
-    #[arg(long, value_name = "BYTES", requires = "lossless", value_parser = whole_number(64..=16_384u32))]
+    #[arg(long, value_name = "BYTES", requires = "lossless", value_parser = whole_number(64..=PACKET_BYTES_MAX as u32))]
     frame_max: Option<u32>,
 
     /// Thresholds of each port and lossless priority, bytes: xoff, xon, headroom; those not
@@ -428,8 +429,8 @@ mod tests {
                 "it must be a whole number from 1 to 65535",
             ),
             (
-                "--lossless --frame-max 20000",
-                "it must be a whole number from 64 to 16384",
+                "--lossless --frame-max 70000",
+                "it must be a whole number from 64 to 65791",
             ),
             ("--scheduler fair", "`fair` is not a scheduler"),
             (

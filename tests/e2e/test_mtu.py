@@ -7,12 +7,15 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from select import select
+from subprocess import PIPE
 
 import pytest
 from wormcast.mininet.fabric import Fabric
 from wormcast.mininet.links import Link
-from wormcast.mininet.options import Mtus
+from wormcast.mininet.options import Mtus, parse_mtus
 from wormcast.mininet.transfer import Result, _Run, transfer
+from wormcast_planner import MTU_MAX
 
 SENDER = textwrap.dedent(
     """
@@ -25,6 +28,19 @@ SENDER = textwrap.dedent(
         time.sleep(0.002)
     """
 )
+RECEIVER = textwrap.dedent(
+    """
+    import socket, struct, sys
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    s.bind(("239.1.2.3", 5009))
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + bytes(4))
+    print("open", flush=True)
+    print(len(s.recv(1 << 16)), flush=True)
+    """
+)
+DATAGRAM_MAX = 65_507
+"""Bytes of UDP in one IPv4 packet."""
 FRAMES = 20
 """No more than BMv2's rings hold while it does not get to run."""
 
@@ -146,6 +162,56 @@ def test_jumbo_frames_when_asked_for(
     assert result.source_bytes <= 1.02 * (1 << 20) + result.retransmissions * 9100 + 20_000
 
 
+@pytest.mark.parametrize("mtu", [9_217, 16_384, 32_768, MTU_MAX])
+def test_frames_as_long_as_veth_carries_them(
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path], mtu: int
+) -> None:
+    """Links have a rate: a frame is longer than what a link of that rate sends in a millisecond."""
+    mtus = parse_mtus(str(mtu), None)
+    fabric = make_fabric("line:2", switch=switch, rate_mbps=50.0, mtus=mtus)
+    assert fabric.get("hosts/0")["mtu"] == mtu
+    assert fabric.get("status")["mtu_problems"] == []
+    file = random_file(2 << 20)
+    for scheme in ("switch", "circuit"):
+        average = frame_bytes(
+            fabric,
+            0,
+            lambda: transfer(fabric, scheme, file, 0, [1], seconds_max=600),  # noqa: B023
+        )
+        # ACKs and reports are short.
+        assert average > mtu / 4, (scheme, average)
+    # The longest datagram there is: its packet is longer than the links, so it comes in parts.
+    made = fabric.post("groups", {"scheme": "switch", "members": [0, 1], "class_d": "239.1.2.3"})
+    fabric.wait_group(made["id"])
+    receiver = fabric.popen(1, [sys.executable, "-c", RECEIVER, str(FRAMES)], stdout=PIPE, text=True)
+    assert receiver.stdout is not None
+    assert receiver.stdout.readline() == "open\n"
+    length = min(mtu - 28, DATAGRAM_MAX)
+    received, deadline = "", time.monotonic() + 600
+    while not received and time.monotonic() < deadline:
+        send(fabric, length)
+        received = receiver.stdout.readline() if select([receiver.stdout], [], [], 2)[0] else ""
+    receiver.wait()
+    assert received == f"{length}\n"
+    fabric.delete(f"groups/{made['id']}")
+
+
+def test_long_frames_that_are_lost_are_sent_again(
+    make_fabric: Callable[..., Fabric], random_file: Callable[[int], Path]
+) -> None:
+    fabric = make_fabric(
+        "line:3",
+        rate_mbps=None,
+        mtus=parse_mtus(str(MTU_MAX), None),
+        impair="loss=0.02,corrupt=0.01,reorder=0.02",
+    )
+    for scheme in ("switch", "circuit"):
+        result = transfer(fabric, scheme, random_file(32 << 20), 0, [1, 2], seconds_max=600)
+        assert result.intact
+        assert not result.failed
+        assert result.retransmissions > 0
+
+
 def set_mtu(fabric: Fabric, link: Link, mtu: int) -> None:
     """At both ends of a link between switches, at the switch of a host's link."""
     for node, name in fabric._ends(link)[: 1 if link.host is not None else 2]:
@@ -173,10 +239,11 @@ def frame_bytes(fabric: Fabric, source: int, send: Callable[[], Result]) -> floa
     return sent.byte_count / sent.frame_count
 
 
+@pytest.mark.parametrize("wide", [9_000, MTU_MAX])
 def test_frames_are_as_long_as_the_links_of_a_group_carry(
-    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path]
+    make_fabric: Callable[..., Fabric], switch: str, random_file: Callable[[int], Path], wide: int
 ) -> None:
-    fabric = make_fabric("line:4", switch=switch, rate_mbps=20.0, mtus=Mtus(9000, 9100))
+    fabric = make_fabric("line:4", switch=switch, rate_mbps=20.0, mtus=parse_mtus(str(wide), None))
     limited = [at_host(fabric, 0), next(x for x in fabric.links if (x.switch, x.far_switch) == (2, 3))]
     kept = fabric.post("groups", {"scheme": "circuit", "members": [2, 3]})["id"]
     fabric.wait_group(kept)
@@ -193,11 +260,12 @@ def test_frames_are_as_long_as_the_links_of_a_group_carry(
     host, between = limited
     problems = fabric.get("status")["mtu_problems"]
     assert any(
-        f"s2 port {between.port} - s3 port {between.far_port} carries 1500 bytes" in p and "others 9000" in p
+        f"s2 port {between.port} - s3 port {between.far_port} carries 1500 bytes" in p
+        and f"others {wide}" in p
         for p in problems
     ), problems
     assert any(
-        f"s0 port {host.port} - host 0 carries 1500 bytes (MTU 1500 at s0, 9000 at the host)" in p
+        f"s0 port {host.port} - host 0 carries 1500 bytes (MTU 1500 at s0, {wide} at the host)" in p
         for p in problems
     ), problems
     told = [
@@ -219,8 +287,8 @@ def test_frames_are_as_long_as_the_links_of_a_group_carry(
             )
             assert (bytes_on_average > 4000) == (receivers == [2]), (scheme, receivers, bytes_on_average)
             assert receivers == [2] or bytes_on_average <= 1514
-    assert fabric.get("hosts/1")["mtu"] == 9000
+    assert fabric.get("hosts/1")["mtu"] == wide
     for link in limited:
-        set_mtu(fabric, link, 9100)
+        set_mtu(fabric, link, fabric.options.mtus.fabric)
     wait_mtu(fabric, kept, None)
     assert fabric.get("status")["mtu_problems"] == []

@@ -10,6 +10,7 @@ from controller_lab.small import all_take_part, with_rest
 from wormcast.network.ids import Epoch, PortId, SwitchId
 from wormcast.p4rt.port_states import AnnouncedPorts
 from wormcast.reconcile.controller import Controller
+from wormcast_planner import MTU_MAX
 
 WIDE, NARROW = 9000, 1500
 LINK = "link s0 port 3 - s1 port 3 carries 1500 bytes (MTU 1500 at s0, 9100 at s1), others 9000"
@@ -82,5 +83,22 @@ def test_a_host_of_a_smaller_mtu_narrows_its_groups_alone() -> None:
         # Its agent begins again with the others' MTU.
         register(controller, {1: WIDE})
         await mtus(client, {1: None, 2: None})
+
+    with_rest(test)
+
+
+def test_hosts_of_the_largest_mtu_ask_for_no_more_than_a_link_can_carry() -> None:
+    async def test(client: httpx.AsyncClient, controller: Controller) -> None:
+        register(controller, {0: MTU_MAX, 1: MTU_MAX, 2: MTU_MAX})
+        tell(controller, 0, MTU_MAX)
+        tell(controller, 1, MTU_MAX - 1)
+        await make_group(client, 1, [0, 1])
+        await make_group(client, 2, [0, 2])
+        await mtus(client, {1: None, 2: MTU_MAX - 1})
+        problems = (await client.get("status")).json()["mtu_problems"]
+        assert problems[0].endswith("carries 65534 bytes (MTU 65535 at s0, 65534 at s1), others 65535")
+        tell(controller, 1, MTU_MAX)
+        await mtus(client, {1: None, 2: None})
+        assert (await client.get("status")).json()["mtu_problems"] == []
 
     with_rest(test)

@@ -51,5 +51,7 @@ def test_mtus_are_told_as_the_kernel_counts_them() -> None:
     assert states.current().mtus == {7: 1500}
     say(states, "eth1", "mtu", 9014)
     assert states.current().mtus == {7: 9000}
+    say(states, "eth1", "mtu", 65_535)
+    assert states.current().mtus == {7: 65_535}, "the leaf has no room for the Ethernet header too"
     say(states, "eth1", "mtu", 0)
     assert states.current().mtus == {}, "no frame is shorter than its header"

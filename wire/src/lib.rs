@@ -35,8 +35,8 @@ pub use scheme::{Replication, SchemeName};
 pub const ETHERNET_LENGTH: usize = 14;
 /// Smallest MTU of a host, bytes of a frame after its Ethernet header (SPEC §4).
 pub const MTU_MIN: usize = 576;
-/// Largest MTU of a host, bytes of a frame after its Ethernet header (SPEC §4).
-pub const MTU_MAX: usize = 9_216;
+/// Largest MTU of a host, bytes of a frame after its Ethernet header: what veth carries at most (SPEC §4).
+pub const MTU_MAX: usize = 65_535;
 /// EtherType of worms (SPEC §1).
 pub const ETHERTYPE_WORM: u16 = 0x88B5;
 /// EtherType of host PDUs, the payload of worms (SPEC §5).

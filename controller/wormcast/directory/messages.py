@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from wormcast_planner import ALTERNATIVES_MAX, GROUP_ID_MAX, HOST_ID_MAX
+from wormcast_planner import ALTERNATIVES_MAX, GROUP_ID_MAX, HOST_ID_MAX, MTU_MAX
 
 from wormcast.discovery.hosts import HostRefused
 from wormcast.network.ids import GroupId, HostId
@@ -25,7 +25,6 @@ REVISION_LIMITS = 1
 """Agents of this revision of agent.proto keep to the limit of TREE routes that their plan names."""
 REVISION_RATE = 3
 """Agents of this revision pace what they send by the rate that their plan names."""
-MTU_MAX = 0xFFFF
 ROUTE_USES_MAX = 256
 """Hosts to which one message says how often routes were used; further ones are not read."""
 RECEIVERS_MAX = 4096

@@ -19,7 +19,7 @@ ACTION_PACKET = "ingress.packet_mode"
 BURST_S = 1.0
 """What a host may send so long may come at once. Its agent sends no more than 20 ms of it at once, and a train; but where the
 switch, or what is between, stands still for a moment, it meters what has come meanwhile as if all had come then."""
-BURST_BYTES_MIN = 1 << 18
+BURST_BYTES_MIN = 5 << 17
 """Room for an agent's burst, and a train of the longest frames, at low rates too."""
 BURST_BYTES_MAX = 1 << 30
 """BMv2 counts bursts in 32 bits."""

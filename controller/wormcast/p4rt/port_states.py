@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from finsy.gnmiclient import GNMIClient, GNMIClientError, GNMIUpdate
 from finsy.gnmipath import GNMIPath
+from wormcast_planner import MTU_MAX
 
 from wormcast.network.ids import PortId
 
@@ -24,6 +25,8 @@ PORTS_MAX = 4096
 
 ETHERNET_BYTES = 14
 """What OpenConfig counts into `mtu` beyond what the kernel does."""
+SHORT_MAX = 0xFFFF
+"""`mtu` has 16 bits: its largest value says that the port takes frames of any length."""
 LEAVES = ("ifindex", "oper-status", "mtu")
 
 
@@ -62,7 +65,7 @@ class PortStates:
         elif leaf == "mtu":
             self._mtus.pop(name, None)
             if isinstance(value, int) and value > ETHERNET_BYTES:
-                self._mtus[name] = value - ETHERNET_BYTES
+                self._mtus[name] = value - ETHERNET_BYTES if value < SHORT_MAX else MTU_MAX
 
     def current(self) -> AnnouncedPorts:
         """What is known of ports whose number is."""

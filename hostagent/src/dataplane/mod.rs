@@ -229,7 +229,7 @@ impl DataPlane {
                 .iter()
                 .for_each(|worm| transit.accept(worm[0], now));
             total += count;
-            if count < BATCH_FRAMES_MAX {
+            if count < socket.batch_frames() {
                 break;
             }
         }

@@ -4,7 +4,7 @@
 //! but the rest of one batch, and what the engine sends next is always its newest choice.
 //! Worms in transit go out from where they were received, as long as nothing waits.
 
-use crate::link::{BATCH_FRAMES_MAX, PacketSocket, SendBlocked};
+use crate::link::{BATCH_FRAMES_MAX, PacketSocket, SendBlocked, batch_frames};
 use wormcast_agent_core::transit::{NextFrame, Outgoing};
 use wormcast_protocol::Instant;
 
@@ -64,7 +64,7 @@ impl TransmitBatch {
     pub(super) fn new(frame_bytes_max: usize) -> Self {
         let slot_bytes = frame_bytes_max.next_multiple_of(64);
         Self {
-            slots: vec![0; slot_bytes * BATCH_FRAMES_MAX].into_boxed_slice(),
+            slots: vec![0; slot_bytes * batch_frames(slot_bytes)].into_boxed_slice(),
             slot_bytes,
             frames: Vec::with_capacity(BATCH_FRAMES_MAX),
             start: 0,
@@ -222,6 +222,13 @@ impl Outlet {
                 frames.len()
             }
             Err(SendBlocked::TooLong) => {
+                if self.counters.too_long == 0 {
+                    crate::log::warning!(
+                        "the interface does not take a frame of {} bytes: its MTU has become smaller than this \
+                         agent's, which keeps to the one it started with; others like it are only counted",
+                        frames[0].iter().map(|part| part.len()).sum::<usize>()
+                    );
+                }
                 self.counters.too_long += 1;
                 1
             }

@@ -4,6 +4,15 @@ use std::mem::zeroed;
 
 /// Frames moved by one system call at most.
 pub const BATCH_FRAMES_MAX: usize = 64;
+/// Fewest frames of a batch, however long they are.
+const BATCH_FRAMES_MIN: usize = 8;
+/// Bytes of a batch of more frames than that.
+const BATCH_BYTES_MAX: usize = 576 << 10;
+
+/// Frames of a batch whose slots have so many bytes each.
+pub fn batch_frames(slot_bytes: usize) -> usize {
+    (BATCH_BYTES_MAX / slot_bytes).clamp(BATCH_FRAMES_MIN, BATCH_FRAMES_MAX)
+}
 
 /// Room for one batch. The kernel's structures point into each other, so all of them are
 /// boxed once and never move.
@@ -22,7 +31,7 @@ unsafe impl Send for ReceiveBatch {}
 impl ReceiveBatch {
     pub(super) fn new(frame_bytes_max: usize) -> Self {
         let slot_bytes = frame_bytes_max.next_multiple_of(64);
-        let mut slots = vec![0; slot_bytes * BATCH_FRAMES_MAX].into_boxed_slice();
+        let mut slots = vec![0; slot_bytes * batch_frames(slot_bytes)].into_boxed_slice();
         let mut vectors: Box<[libc::iovec]> = slots
             .chunks_exact_mut(slot_bytes)
             .map(|slot| libc::iovec {
@@ -61,5 +70,21 @@ impl ReceiveBatch {
         }
         let start = index * self.slot_bytes;
         Some(&self.slots[start..start + (header.msg_len as usize).min(self.slot_bytes)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_bounded_in_bytes() {
+        for slot_bytes in [576, 1_536, 9_280, 65_600] {
+            let frames = batch_frames(slot_bytes);
+            assert!((BATCH_FRAMES_MIN..=BATCH_FRAMES_MAX).contains(&frames));
+            let bytes = ReceiveBatch::new(slot_bytes).slots.len();
+            assert!(bytes <= BATCH_BYTES_MAX.max(BATCH_FRAMES_MIN * slot_bytes));
+        }
+        assert_eq!(batch_frames(9_216), BATCH_FRAMES_MAX);
     }
 }

@@ -9,7 +9,7 @@ mod poller;
 mod socket;
 mod wake;
 
-pub use batch::BATCH_FRAMES_MAX;
+pub use batch::{BATCH_FRAMES_MAX, batch_frames};
 pub use interface::{
     Interface, InterfaceError, MacAddress, WORM_MTU_BYTES_MAX, WORM_MTU_BYTES_MIN,
 };

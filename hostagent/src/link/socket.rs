@@ -36,7 +36,12 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Takes the frames that wait, at most [`BATCH_FRAMES_MAX`]; returns how many. Read
+    /// Frames of a full batch.
+    pub fn batch_frames(&self) -> usize {
+        self.receive.headers.len()
+    }
+
+    /// Takes the frames that wait, at most [`batch_frames`](Self::batch_frames); returns how many. Read
     /// them with [`frame`](Self::frame) before the next call.
     ///
     /// # Errors

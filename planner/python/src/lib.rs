@@ -23,7 +23,9 @@ mod topologies;
 mod verdicts;
 
 use pyo3::prelude::*;
-use wormcast_wire::{ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, PORT_ID_MAX, SWITCH_ID_MAX};
+use wormcast_wire::{
+    ALTERNATIVES_MAX, GroupId, HOST_ID_MAX, MTU_MAX, MTU_MIN, PORT_ID_MAX, SWITCH_ID_MAX,
+};
 
 use arguments::{ALGORITHM_DEFAULT, RoutingError};
 
@@ -37,6 +39,8 @@ fn wormcast_planner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HOST_ID_MAX", HOST_ID_MAX)?;
     module.add("PORT_ID_MAX", PORT_ID_MAX)?;
     module.add("GROUP_ID_MAX", u16::MAX)?;
+    module.add("MTU_MIN", MTU_MIN)?;
+    module.add("MTU_MAX", MTU_MAX)?;
     module.add("GROUP_BROADCAST", GroupId::BROADCAST.0)?;
     topologies::register(module)?;
     routes::register(module)?;

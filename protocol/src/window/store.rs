@@ -131,15 +131,16 @@ pub(crate) struct Pools {
     used: [usize; 2],
     peak: [usize; 2],
     limit: [usize; 2],
-    /// Short and long ones.
-    free: [Vec<Vec<u8>>; 2],
+    /// By their capacity.
+    free: [Vec<Vec<u8>>; CAPACITIES.len() + 1],
     free_bytes: usize,
     free_bytes_most: usize,
-    capacities: [usize; 2],
+    capacities: [usize; CAPACITIES.len() + 1],
 }
 
-/// Buffers of packets up to this are short, so that few bytes do not take the room of many where frames are large.
-const SHORT_BYTES: usize = 2_048;
+/// Buffers that are shorter than the longest, bytes, so that few bytes do not take the room of many where frames are
+/// large: for packets of paths with the usual MTU, of jumbo frames, and between.
+const CAPACITIES: [usize; 4] = [2_048, 4_096, 9_216, 20_480];
 
 /// Memory a held packet is counted with beyond its payload's buffer.
 const PACKET_OVERHEAD: usize = 64;
@@ -155,15 +156,23 @@ impl Pools {
             used: [0; 2],
             peak: [0; 2],
             limit,
-            free: [Vec::new(), Vec::new()],
+            free: [const { Vec::new() }; CAPACITIES.len() + 1],
             free_bytes: 0,
             free_bytes_most,
-            capacities: [capacity.min(SHORT_BYTES), capacity],
+            capacities: std::array::from_fn(|kind| {
+                CAPACITIES
+                    .get(kind)
+                    .map_or(capacity, |&bytes| bytes.min(capacity))
+            }),
         }
     }
 
     fn kind(&self, payload_bytes: usize) -> usize {
-        usize::from(payload_bytes > self.capacities[0])
+        let kind = self
+            .capacities
+            .iter()
+            .position(|&bytes| payload_bytes <= bytes);
+        kind.unwrap_or(CAPACITIES.len())
     }
 
     pub fn used(&self, class: BufferClass) -> usize {
@@ -285,28 +294,28 @@ mod tests {
     }
 
     #[test]
-    fn short_packets_take_little_room_where_frames_are_large() {
-        let (large, short) = (60_000, vec![7; SHORT_BYTES]);
-        let mut pools = Pools::new([10 * large, 0], large, 3 * large);
-        let mut store = Store::new(0);
-        let mut position = 0;
-        while pools.admits(BufferClass::One, short.len(), true) {
-            let payload = pools.take(&short, Some(BufferClass::One));
-            let (pool, came) = (Some(BufferClass::One), Instant::ZERO);
-            store.insert(
-                position,
-                Packet {
-                    payload,
+    fn packets_take_little_more_room_than_their_bytes_where_frames_are_large() {
+        let large = 65_500;
+        for bytes in [100, 1_400, 2_048, 4_000, 9_000, 16_000, 60_000] {
+            let payload = vec![7; bytes];
+            let mut pools = Pools::new([30 * large, 0], large, 3 * large);
+            let mut store = Store::new(0);
+            let mut position = 0;
+            while pools.admits(BufferClass::One, bytes, true) {
+                let packet = Packet {
+                    payload: pools.take(&payload, Some(BufferClass::One)),
                     first: false,
                     last: false,
                     cancel: false,
-                    pool,
-                    came,
-                },
-            );
-            position += 1;
+                    pool: Some(BufferClass::One),
+                    came: Instant::ZERO,
+                };
+                store.insert(position, packet);
+                position += 1;
+            }
+            let least = 30 * large / (3 * bytes / 2).max(2_048 + PACKET_OVERHEAD);
+            assert!(position as usize >= least, "{bytes}: {position}");
+            assert!(store.bytes() <= 30 * large, "{bytes}");
         }
-        assert!(position > 200, "{position}");
-        assert_eq!(store.bytes(), position as usize * SHORT_BYTES);
     }
 }

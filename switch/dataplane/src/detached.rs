@@ -19,7 +19,7 @@ use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use crate::log::Log;
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_ports::memory;
-use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
+use wormcast_switch_ports::memory::{LINK_BYTES_MAX, LINK_FRAMES_MAX};
 use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
 /// One switch that works when it is called.
@@ -48,8 +48,8 @@ impl DetachedSwitch {
         let mut links = Vec::new();
         let mut ends = Vec::new();
         for port in ports {
-            let (sender, arriving) = memory::link(LINK_FRAMES_MAX);
-            let (leaving, receiver) = memory::link(LINK_FRAMES_MAX);
+            let (sender, arriving) = memory::link(LINK_FRAMES_MAX, LINK_BYTES_MAX);
+            let (leaving, receiver) = memory::link(LINK_FRAMES_MAX, LINK_BYTES_MAX);
             links.push(FarEnd {
                 port: *port,
                 sender,

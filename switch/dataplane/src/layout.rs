@@ -11,7 +11,7 @@ use super::settings::{DataplaneSettings, LinkEnd};
 use super::start_error::StartError;
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_ports::memory;
-use wormcast_switch_ports::memory::LINK_FRAMES_MAX;
+use wormcast_switch_ports::memory::{LINK_BYTES_MAX, LINK_FRAMES_MAX};
 use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
 /// The layout of a whole data plane.
@@ -77,8 +77,8 @@ impl Layout {
         let mut ends = BTreeMap::new();
         let mut peers = BTreeMap::new();
         for link in &settings.links {
-            let (there, arriving) = memory::link(LINK_FRAMES_MAX);
-            let (back, returning) = memory::link(LINK_FRAMES_MAX);
+            let (there, arriving) = memory::link(LINK_FRAMES_MAX, LINK_BYTES_MAX);
+            let (back, returning) = memory::link(LINK_FRAMES_MAX, LINK_BYTES_MAX);
             let [first, second] = link.ends;
             ends.insert(first, (there, returning));
             ends.insert(second, (back, arriving));

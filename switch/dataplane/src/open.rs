@@ -125,11 +125,7 @@ impl<'a> Opening<'a> {
     fn ring(&self, interface: &Interface, number: PortId) -> Result<ReceiveRing, StartError> {
         let mode = self.switch.receive;
         let Some(lossless) = &self.switch.queueing.lossless else {
-            return Ok(ReceiveRing::open_as(
-                interface,
-                self.switch.ring_frames,
-                mode,
-            )?);
+            return Ok(self.switch.open_ring(interface, number)?);
         };
         if mode != ReceiveMode::Slots {
             let text = "--lossless needs --receive v2: a pause frame must not wait for a block";
@@ -140,7 +136,7 @@ impl<'a> Opening<'a> {
             .plan_port(number.0)
             .map_err(|error| StartError::Settings(error.to_string()))?;
         let frames = usize::try_from(needed.ring_frames).unwrap_or(usize::MAX);
-        let ring = ReceiveRing::open_as(interface, self.switch.ring_frames_of(number), mode)?;
+        let ring = self.switch.open_ring(interface, number)?;
         let longest = ring.mtu() + FRAMING_BYTES;
         if longest > lossless_frame {
             return Err(StartError::Settings(format!(

@@ -7,7 +7,8 @@ use super::messages::MessagePorts;
 use wormcast_switch_flow::BitRate;
 use wormcast_switch_flow::QueueSettings;
 use wormcast_switch_pipeline::PortId;
-use wormcast_switch_ports::{ImpairmentTable, ReceiveMode};
+use wormcast_switch_ports::receive::RING_BYTES_MAX_LOSSLESS;
+use wormcast_switch_ports::{ImpairmentTable, Interface, InterfaceError, ReceiveMode, ReceiveRing};
 
 /// Most switches of one process.
 pub const SWITCHES_MAX: usize = 4_096;
@@ -149,15 +150,22 @@ impl SwitchSettings {
         }
     }
 
-    /// Frames that may wait to be received at a port: more than `ring_frames` where a
-    /// lossless link may bring more before the switch looks.
-    pub fn ring_frames_of(&self, port: PortId) -> usize {
-        let lossless = self.queueing.lossless.as_ref();
-        let plan = lossless.and_then(|lossless| lossless.plan_port(port.0).ok());
-        let needed = plan.map_or(0, |plan| plan.ring_frames);
-        usize::try_from(needed)
-            .unwrap_or(usize::MAX)
-            .max(self.ring_frames)
+    /// Opens the ring of a port. It has room for more than `ring_frames` where a lossless link may
+    /// bring more before the switch looks.
+    pub(super) fn open_ring(
+        &self,
+        interface: &Interface,
+        port: PortId,
+    ) -> Result<ReceiveRing, InterfaceError> {
+        let Some(lossless) = &self.queueing.lossless else {
+            return ReceiveRing::open_as(interface, self.ring_frames, self.receive);
+        };
+        let needed = lossless
+            .plan_port(port.0)
+            .map_or(0, |plan| plan.ring_frames);
+        let frames = usize::try_from(needed).unwrap_or(usize::MAX);
+        let room = (frames.max(self.ring_frames), RING_BYTES_MAX_LOSSLESS);
+        ReceiveRing::open_with(interface, room, self.receive)
     }
 
     /// Name of one of its ports: `SWITCH-ethPORT`, as networks of virtual interfaces have

@@ -451,8 +451,8 @@ impl Switch {
         let Source::Interface { index, ring } = &mut input.source else {
             return;
         };
-        let frames = self.settings.ring_frames_of(input.number);
-        let opened = ReceiveRing::open_as(interface, frames, self.settings.receive)
+        let opened = (self.settings)
+            .open_ring(interface, input.number)
             .and_then(|ring| Ok((ring, TransmitQueue::open(interface)?)));
         match opened {
             Ok((mut opened, transmit)) => {

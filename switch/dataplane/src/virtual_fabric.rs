@@ -19,6 +19,7 @@ use super::traffic::{TO_CONTROLLER_MAX, ToController, TrafficManager};
 use crate::log::Log;
 use wormcast_switch_flow::cycle::{FabricPort, FabricQueue, find_rings};
 use wormcast_switch_ports::memory;
+use wormcast_switch_ports::receive::RING_BYTES_MAX;
 use wormcast_switch_ports::{LinkReceiver, LinkSender};
 
 /// Frames that may be on a link: what a receive ring would hold.
@@ -61,14 +62,14 @@ impl VirtualFabric {
         let mut ends: BTreeMap<LinkEnd, (LinkSender, LinkReceiver)> = BTreeMap::new();
         let mut caller = BTreeMap::new();
         for link in links {
-            let (there, arriving) = memory::link(LINK_FRAMES);
-            let (back, returning) = memory::link(LINK_FRAMES);
+            let (there, arriving) = memory::link(LINK_FRAMES, RING_BYTES_MAX);
+            let (back, returning) = memory::link(LINK_FRAMES, RING_BYTES_MAX);
             ends.insert(link.ends[0], (there, returning));
             ends.insert(link.ends[1], (back, arriving));
         }
         for host in hosts {
-            let (there, arriving) = memory::link(LINK_FRAMES);
-            let (back, returning) = memory::link(LINK_FRAMES);
+            let (there, arriving) = memory::link(LINK_FRAMES, RING_BYTES_MAX);
+            let (back, returning) = memory::link(LINK_FRAMES, RING_BYTES_MAX);
             ends.insert(*host, (there, returning));
             caller.insert(*host, (back, arriving));
         }

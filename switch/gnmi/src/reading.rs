@@ -76,7 +76,8 @@ impl Interface {
             Leaf::LastChange => count(self.changed_unix_us * 1_000),
             // The leaf has 16 bits.
             Leaf::Mtu => {
-                let mtu = u16::try_from(self.mtu? + HEADER_BYTES).ok()?;
+                // The leaf has 16 bits: its largest value stands for all that it has no room for.
+                let mtu = u16::try_from(self.mtu? + HEADER_BYTES).unwrap_or(u16::MAX);
                 Some(Value::Short(mtu.into()))
             }
             Leaf::InOctets => count(self.incoming.octets),
@@ -137,7 +138,9 @@ pub(crate) mod tests {
         one.state = State::NotPresent;
         one.mtu = Some(65_536);
         assert_eq!(one.value("eth3", Leaf::OperStatus), text("NOT_PRESENT"));
-        assert_eq!(one.value("eth3", Leaf::Mtu), None, "the leaf has 16 bits");
+        assert_eq!(one.value("eth3", Leaf::Mtu), Some(Value::Short(65_535)));
+        one.mtu = None;
+        assert_eq!(one.value("eth3", Leaf::Mtu), None);
         one.port = 0;
         assert_eq!(one.value("eth3", Leaf::Id), None, "0 is no id");
         assert_eq!(one.value("eth3", Leaf::Ifindex), Some(Value::Short(0)));

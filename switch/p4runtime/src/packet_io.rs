@@ -295,6 +295,6 @@ mod tests {
         let mut long = packet_out(&[(1, &[1])]);
         long.payload = vec![0; PACKET_OUT_BYTES_MAX];
         let message = frame_of_packet_out(&long, &fields()).unwrap_err().message;
-        assert!(message.contains("more than 16384"), "{message}");
+        assert!(message.contains("more than 65791"), "{message}");
     }
 }

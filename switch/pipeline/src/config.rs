@@ -74,8 +74,9 @@ impl Default for PipelineConfig {
 
 /// Limits of a pipeline. What happens beyond each is documented at the place that counts it.
 pub mod limits {
-    /// Longest packet taken or made, bytes.
-    pub const PACKET_BYTES_MAX: usize = 16 * 1024;
+    /// Longest packet taken or made, bytes: a frame of the largest MTU that interfaces have
+    /// (veth: 65,535), and headers that a program adds.
+    pub const PACKET_BYTES_MAX: usize = 65_535 + 256;
     /// Passes through ingress one packet may make in one go, resubmitted again and again.
     pub const PASSES_MAX: u8 = 200;
     /// Times one packet may be recirculated by default. It waits in a queue each time.
@@ -97,4 +98,6 @@ pub mod limits {
     pub const DEFERRED_PACKETS_MAX: usize = 1024;
     /// Buffers kept for reuse.
     pub const POOL_PACKETS_MAX: usize = 8192;
+    /// Bytes of packets that these have room for.
+    pub const POOL_BYTES_MAX: usize = 16 << 20;
 }

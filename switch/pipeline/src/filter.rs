@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::config::limits;
+
 /// Byte matches of one filter.
 pub const MATCHES_MAX: usize = 8;
 
@@ -10,7 +12,7 @@ pub const MATCHES_MAX: usize = 8;
 pub const MATCH_BYTES_MAX: usize = 64;
 
 /// Furthest byte a match may begin at: the longest packet.
-const OFFSET_MAX: usize = 16 * 1024 - 1;
+const OFFSET_MAX: usize = limits::PACKET_BYTES_MAX - 1;
 
 const GRAMMAR: &str = "all, or some of port=N, ethertype=N, match=OFFSET:HEX[/MASK], every=N, \
                        count=N, with commas between (like port=1,ethertype=0x0800,count=10)";
@@ -286,7 +288,7 @@ mod tests {
             ),
             ("every=0", "every: `0` is not a number from 1 up"),
             ("match=1", "match: `1` is not OFFSET:HEX[/MASK]"),
-            ("match=20000:00", "an offset up to 16383"),
+            ("match=70000:00", "an offset up to 65790"),
             ("match=1:0", "match: `1:0` is not"),
             ("match=1:+1", "match: `1:+1` is not"),
             ("match=1:00/0000", "match: `1:00/0000` is not"),

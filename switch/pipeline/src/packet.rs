@@ -83,15 +83,21 @@ pub(super) struct Pool {
     /// Boxes, since packets travel as boxes: a body is never moved.
     #[allow(clippy::vec_box)]
     free: Vec<Box<Body>>,
+    /// That their packets have room for.
+    bytes: usize,
 }
 
 impl Pool {
     pub(super) fn take(&mut self) -> Box<Body> {
-        self.free.pop().unwrap_or_default()
+        let body = self.free.pop().unwrap_or_default();
+        self.bytes -= body.packet.capacity();
+        body
     }
 
     pub(super) fn give(&mut self, body: Box<Body>) {
-        if self.free.len() < limits::POOL_PACKETS_MAX {
+        let bytes = self.bytes + body.packet.capacity();
+        if self.free.len() < limits::POOL_PACKETS_MAX && bytes <= limits::POOL_BYTES_MAX {
+            self.bytes = bytes;
             self.free.push(body);
         }
     }

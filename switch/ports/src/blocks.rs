@@ -11,15 +11,14 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 
+use super::layout::block_bytes_for;
 use super::map::{Map, is_filled};
 use super::received::{Received, half, word};
 use super::socket;
 
 /// Bytes of a block for frames of the usual MTU: about a hundred short frames, which are
-/// some 100 µs at a million a second.
+/// some 100 µs at a million a second. For larger MTUs it is that of slots.
 const BLOCK_BYTES_SMALL: usize = 16_384;
-/// The same for larger MTUs; a block must hold any frame.
-const BLOCK_BYTES_LARGE: usize = 65_536;
 
 /// Milliseconds after which a block that is not full is handed over; the least there is.
 const RETIRE_MS: u32 = 1;
@@ -51,7 +50,7 @@ impl Blocks {
         let block_bytes = if slot_bytes <= BLOCK_BYTES_SMALL / 2 {
             BLOCK_BYTES_SMALL
         } else {
-            BLOCK_BYTES_LARGE
+            block_bytes_for(slot_bytes)
         };
         // With one block the kernel would have nothing to fill while we read.
         let blocks = bytes.div_ceil(block_bytes).max(2);

@@ -11,6 +11,8 @@ use wormcast_switch_flow::{BitRate, Duration, Probability, UnitError};
 
 /// Frames that one port may hold back; more are dropped and counted.
 pub const HELD_FRAMES_MAX: usize = 16_384;
+/// Bytes of these; more are dropped and counted.
+pub const HELD_BYTES_MAX: usize = 256 << 20;
 
 /// A reordered frame is overtaken by 1 to this many frames.
 const OVERTAKEN_BY_MAX: u32 = 3;
@@ -135,7 +137,7 @@ pub struct ImpairmentCounts {
     pub corrupted: u64,
     /// Frames held back to be overtaken.
     pub reordered: u64,
-    /// Frames dropped because [`HELD_FRAMES_MAX`] were held.
+    /// Frames dropped because [`HELD_FRAMES_MAX`] or [`HELD_BYTES_MAX`] were held.
     pub overflowed: u64,
 }
 
@@ -147,6 +149,7 @@ pub struct Impairment {
     counts: ImpairmentCounts,
     delayed: VecDeque<Delayed>,
     overtaken: Vec<Overtaken>,
+    held_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -173,6 +176,7 @@ impl Impairment {
             counts: ImpairmentCounts::default(),
             delayed: VecDeque::new(),
             overtaken: Vec::new(),
+            held_bytes: 0,
         }
     }
 
@@ -197,10 +201,11 @@ impl Impairment {
             let bit = where_flipped as usize % (frame.len() * 8);
             frame[bit / 8] ^= 1 << (bit % 8);
         }
-        if self.held() >= HELD_FRAMES_MAX {
+        if self.held() >= HELD_FRAMES_MAX || self.held_bytes + frame.len() > HELD_BYTES_MAX {
             self.counts.overflowed += 1;
             return;
         }
+        self.held_bytes += frame.len() * (1 + usize::from(copy.is_some()));
         if self.settings.reorder.happens(held) {
             self.counts.reordered += 1;
             self.overtaken.push(Overtaken {
@@ -223,7 +228,9 @@ impl Impairment {
         self.let_go_expired(now_us);
         match self.delayed.front() {
             Some(first) if first.due_us <= now_us => {
-                self.delayed.pop_front().map(|first| first.frame)
+                let frame = self.delayed.pop_front().map(|first| first.frame);
+                self.held_bytes -= frame.as_ref().map_or(0, Vec::len);
+                frame
             }
             _ => None,
         }
@@ -386,6 +393,21 @@ mod tests {
         }
         assert_eq!(link.held(), HELD_FRAMES_MAX);
         assert_eq!(link.counts().overflowed, 5);
+    }
+
+    #[test]
+    fn held_bytes_are_bounded() {
+        let mut link = impairment("all:delay=1s,duplicate=0.5");
+        for _ in 0..HELD_FRAMES_MAX {
+            link.offer(&[0; 65_549], 0);
+        }
+        let held = link.held();
+        assert!(
+            (3_900..=HELD_BYTES_MAX / 65_549 + 1).contains(&held),
+            "{held}"
+        );
+        while link.poll(2_000_000).is_some() {}
+        assert_eq!((link.held(), link.held_bytes), (0, 0));
     }
 
     #[test]

@@ -1,13 +1,22 @@
 //! How a ring is cut into slots, for receiving and for sending.
 
-/// Memory the kernel allocates at once; no slot reaches from one such block into the next.
-const BLOCK_BYTES: usize = 65_536;
+use super::FRAME_BYTES_MAX;
+
+/// Least memory that the kernel allocates at once; no slot reaches from one such block into the next.
+const BLOCK_BYTES_LEAST: usize = 65_536;
+
+/// Slots of a block at least: what their block has left over is less than a slot.
+const SLOTS_A_BLOCK_LEAST: usize = 7;
 
 /// What processors cache at once.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Largest slot: the pipeline takes no longer packets than 16 KiB.
-const SLOT_BYTES_MAX: usize = 257 * CACHE_LINE_BYTES;
+/// What a slot has room for beside a frame: the ring's header and VLAN tags.
+const SLOT_EXTRA_BYTES: usize = 256;
+
+/// Largest slot: an odd number of cache lines.
+const SLOT_BYTES_MAX: usize =
+    ((FRAME_BYTES_MAX + SLOT_EXTRA_BYTES).div_ceil(CACHE_LINE_BYTES) | 1) * CACHE_LINE_BYTES;
 
 /// Slots of one size in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +24,14 @@ pub(super) struct Layout {
     pub(super) slot_bytes: usize,
     pub(super) slots: usize,
     slots_a_block: usize,
+    block_bytes: usize,
+}
+
+/// Bytes of a block of slots: a power of two, as the kernel allocates them.
+pub(super) fn block_bytes_for(slot_bytes: usize) -> usize {
+    (SLOTS_A_BLOCK_LEAST * slot_bytes)
+        .next_power_of_two()
+        .max(BLOCK_BYTES_LEAST)
 }
 
 /// Bytes of a slot that has room for `bytes`, or for as many as a slot may have: an odd
@@ -29,24 +46,26 @@ impl Layout {
     /// At least `slots` slots of `slot_bytes`, in whole blocks; but not more memory than
     /// `bytes_max`, if that is a block at least.
     pub(super) fn new(slots: usize, slot_bytes: usize, bytes_max: usize) -> Self {
-        let slots_a_block = BLOCK_BYTES / slot_bytes;
-        let blocks_max = (bytes_max / BLOCK_BYTES).max(1);
+        let block_bytes = block_bytes_for(slot_bytes);
+        let slots_a_block = block_bytes / slot_bytes;
+        let blocks_max = (bytes_max / block_bytes).max(1);
         let blocks = slots.div_ceil(slots_a_block).clamp(1, blocks_max);
         Self {
             slot_bytes,
             slots: blocks * slots_a_block,
             slots_a_block,
+            block_bytes,
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.slots / self.slots_a_block * BLOCK_BYTES
+        self.slots / self.slots_a_block * self.block_bytes
     }
 
     /// What the kernel is asked for.
     pub(super) fn request(&self) -> libc::tpacket_req {
         libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_size: self.block_bytes as u32,
             tp_block_nr: (self.slots / self.slots_a_block) as u32,
             tp_frame_size: self.slot_bytes as u32,
             tp_frame_nr: self.slots as u32,
@@ -55,7 +74,7 @@ impl Layout {
 
     #[inline]
     pub(super) fn offset(&self, slot: usize) -> usize {
-        slot / self.slots_a_block * BLOCK_BYTES + slot % self.slots_a_block * self.slot_bytes
+        slot / self.slots_a_block * self.block_bytes + slot % self.slots_a_block * self.slot_bytes
     }
 
     /// The slot `distance` (at most a whole ring) after another one.
@@ -76,7 +95,17 @@ mod tests {
 
     #[test]
     fn slots_hold_what_they_must_and_stay_within_blocks() {
-        for bytes in [1, 64, 65, 1_800, 3_656, 9_256, 16_384] {
+        for bytes in [
+            1,
+            64,
+            65,
+            1_800,
+            3_656,
+            9_256,
+            16_384,
+            33_024,
+            FRAME_BYTES_MAX,
+        ] {
             let layout = Layout::new(100, slot_bytes_for(bytes), usize::MAX);
             assert!(layout.slot_bytes >= bytes && layout.slot_bytes < bytes + 3 * 64);
             assert_eq!(layout.slot_bytes / 64 % 2, 1);
@@ -87,9 +116,14 @@ mod tests {
                 let offset = layout.offset(slot);
                 assert!(offset >= end);
                 end = offset + layout.slot_bytes;
-                assert_eq!(offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
+                let block = layout.block_bytes;
+                assert_eq!(offset / block, (end - 1) / block);
             }
             assert!(end <= layout.bytes());
+            assert!(
+                layout.bytes() <= 5 * layout.slots * layout.slot_bytes / 4,
+                "{bytes}"
+            );
         }
         assert_eq!(slot_bytes_for(1 << 20), SLOT_BYTES_MAX);
     }
@@ -98,14 +132,17 @@ mod tests {
     fn memory_is_bounded() {
         let layout = Layout::new(1 << 16, slot_bytes_for(9_000), 1 << 20);
         assert_eq!(layout.bytes(), 1 << 20);
-        assert_eq!(Layout::new(1, slot_bytes_for(64), 0).bytes(), BLOCK_BYTES);
+        assert_eq!(
+            Layout::new(1, slot_bytes_for(64), 0).bytes(),
+            BLOCK_BYTES_LEAST
+        );
     }
 
     #[test]
     fn after_the_last_slot_comes_the_first() {
         let layout = Layout::new(3, slot_bytes_for(16_384), 0);
-        assert_eq!(layout.slots, 3);
-        assert_eq!(layout.after(2, 1), 0);
-        assert_eq!(layout.after(1, 3), 1);
+        assert_eq!(layout.slots, 7);
+        assert_eq!(layout.after(6, 1), 0);
+        assert_eq!(layout.after(1, 7), 1);
     }
 }

@@ -41,5 +41,9 @@ pub use readiness::{Waker, wait};
 pub use receive::{ReceiveCounts, ReceiveMode, ReceiveRing};
 pub use transmit::{TransmitCounts, TransmitQueue};
 
-/// Longest frame that is taken or sent, bytes without check sequence.
-pub const FRAME_BYTES_MAX: usize = 16 * 1024;
+/// Largest MTU of an interface that is used whole: that of veth, bytes after the Ethernet header.
+pub const MTU_MAX: usize = 65_535;
+/// Bytes of an Ethernet header.
+const ETHERNET_BYTES: usize = 14;
+/// Longest frame that is taken or sent, bytes without VLAN tag and check sequence.
+pub const FRAME_BYTES_MAX: usize = MTU_MAX + ETHERNET_BYTES;

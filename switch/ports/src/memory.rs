@@ -13,6 +13,8 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Frames that may be on a link.
 pub const LINK_FRAMES_MAX: usize = 64;
+/// Bytes of these, but a frame finds an empty link in any case.
+pub const LINK_BYTES_MAX: usize = 1 << 20;
 
 /// Frames and bytes that passed one end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,12 @@ pub struct LinkCounts {
 pub struct LinkSender {
     frames: Producer<Vec<u8>>,
     returned: Consumer<Vec<u8>>,
+    /// Buffers that are here, and bytes that they have room for.
+    free: Vec<Vec<u8>>,
+    free_bytes: usize,
+    /// Bytes of frames that have not come back.
+    away_bytes: usize,
+    bytes_max: usize,
     waits: Arc<AtomicBool>,
     counts: LinkCounts,
 }
@@ -43,8 +51,8 @@ pub struct LinkReceiver {
     counts: LinkCounts,
 }
 
-/// One direction of a link for at most `frames_max` frames (at least one).
-pub fn link(frames_max: usize) -> (LinkSender, LinkReceiver) {
+/// One direction of a link for at most `frames_max` frames (at least one) and `bytes_max` bytes.
+pub fn link(frames_max: usize, bytes_max: usize) -> (LinkSender, LinkReceiver) {
     let frames_max = frames_max.max(1);
     let (sending, receiving) = RingBuffer::new(frames_max);
     // One buffer more than the link holds can be on its way: the one that is being read.
@@ -53,6 +61,10 @@ pub fn link(frames_max: usize) -> (LinkSender, LinkReceiver) {
     let sender = LinkSender {
         frames: sending,
         returned,
+        free: Vec::new(),
+        free_bytes: 0,
+        away_bytes: 0,
+        bytes_max,
         waits: Arc::clone(&waits),
         counts: LinkCounts::default(),
     };
@@ -71,7 +83,7 @@ impl LinkSender {
     /// [`LinkReceiver::takes_waiting`] says so to the receiver once it has made room.
     #[inline]
     pub fn has_room(&mut self) -> bool {
-        if !self.frames.is_full() {
+        if !self.is_full() {
             return true;
         }
         if !self.waits.swap(true, Ordering::SeqCst) {
@@ -79,16 +91,40 @@ impl LinkSender {
         }
         // Either the receiver sees that we wait, or we see the room that it made.
         fence(Ordering::SeqCst);
-        !self.frames.is_full()
+        !self.is_full()
+    }
+
+    #[inline]
+    fn is_full(&mut self) -> bool {
+        if self.away_bytes >= self.bytes_max {
+            self.collect();
+        }
+        self.frames.is_full() || self.away_bytes >= self.bytes_max
+    }
+
+    /// Takes back what the receiver has read, and keeps no more room than a link may hold.
+    fn collect(&mut self) {
+        while let Ok(buffer) = self.returned.pop() {
+            self.away_bytes -= buffer.len();
+            if self.free_bytes + buffer.capacity() <= self.bytes_max {
+                self.free_bytes += buffer.capacity();
+                self.free.push(buffer);
+            }
+        }
     }
 
     /// Puts a frame on the link; `false` if there is no room.
     #[inline]
     pub fn push(&mut self, frame: &[u8]) -> bool {
-        if self.frames.is_full() {
+        if self.is_full() {
             return false;
         }
-        let mut buffer = self.returned.pop().unwrap_or_default();
+        if self.free.is_empty() {
+            self.collect();
+        }
+        let mut buffer = self.free.pop().unwrap_or_default();
+        self.free_bytes -= buffer.capacity();
+        self.away_bytes += frame.len();
         buffer.clear();
         buffer.extend_from_slice(frame);
         self.counts.frames += 1;
@@ -163,7 +199,7 @@ mod tests {
 
     #[test]
     fn frames_pass_in_order_and_a_full_link_takes_none() {
-        let (mut sender, mut receiver) = link(2);
+        let (mut sender, mut receiver) = link(2, LINK_BYTES_MAX);
         assert!(!receiver.is_ready());
         assert!(sender.push(&[1]) && sender.push(&[2, 2]));
         assert!(!sender.has_room());
@@ -184,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_ahead_is_not_received_again() {
-        let (mut sender, mut receiver) = link(4);
+        let (mut sender, mut receiver) = link(4, LINK_BYTES_MAX);
         assert!(sender.push(&[1]) && sender.push(&[2]));
         let mut seen = Vec::new();
         let mut look = |receiver: &mut LinkReceiver| {
@@ -205,8 +241,23 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_full_with_so_many_bytes_however_few_frames() {
+        let (mut sender, mut receiver) = link(64, 100);
+        let long = [7; 60];
+        assert!(sender.push(&long) && sender.push(&long));
+        assert!(!sender.has_room() && !sender.push(&[1]));
+        assert_eq!(receiver.receive(1, |frame| assert_eq!(frame, long)), 1);
+        assert!(receiver.takes_waiting() && sender.has_room());
+        assert!(sender.push(&[1]) && sender.push(&[2]) && sender.push(&[0; 1_000]));
+        assert!(!sender.has_room());
+        assert_eq!(take_all(&mut receiver).len(), 4);
+        assert!(sender.has_room() && sender.free_bytes <= 100);
+        assert_eq!(sender.away_bytes, 0);
+    }
+
+    #[test]
     fn buffers_are_used_again() {
-        let (mut sender, mut receiver) = link(4);
+        let (mut sender, mut receiver) = link(4, LINK_BYTES_MAX);
         let mut addresses = std::collections::BTreeSet::new();
         for number in 0..100u8 {
             assert!(sender.push(&[number; 100]));
@@ -222,7 +273,7 @@ mod tests {
     #[test]
     fn two_threads_lose_no_frame_and_no_wake() {
         const FRAMES: u32 = 20_000;
-        let (mut sender, mut receiver) = link(3);
+        let (mut sender, mut receiver) = link(3, LINK_BYTES_MAX);
         let told = std::sync::Barrier::new(2);
         let (tell, room) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

@@ -6,8 +6,8 @@ use wormcast_switch_flow::{PRIORITIES, PrioritySet, Scheduler, SchedulerKind};
 
 /// Queues of a port, one a priority.
 ///
-/// Each holds at most `frames_max` packets; the next one is turned away (tail drop) and
-/// counted. Queues of lossless priorities have no such bound: what is in them is bounded
+/// Each holds at most `frames_max` packets, and as many bytes as these have with [`MEAN_BYTES_MAX`]
+/// each; the next one is turned away (tail drop) and counted. Queues of lossless priorities have no such bound: what is in them is bounded
 /// where it came in. Depths are in packets, as BMv2 reports them, and over the packet's own
 /// queue.
 #[derive(Debug)]
@@ -18,6 +18,9 @@ pub struct EgressQueue<T> {
     frames: usize,
     filled: PrioritySet,
 }
+
+/// Bytes that packets of a full queue have on average at most.
+pub const MEAN_BYTES_MAX: u64 = 16_384;
 
 #[derive(Debug)]
 struct Queue<T> {
@@ -121,7 +124,10 @@ impl<T> EgressQueue<T> {
         let priority = usize::from(priority).min(self.queues.len() - 1);
         let queue = &mut self.queues[priority];
         let depth = queue.waiting.len();
-        if depth >= queue.frames_max && !self.lossless.contains(priority as u8) {
+        let bytes_max = queue.frames_max as u64 * MEAN_BYTES_MAX;
+        let is_full = depth >= queue.frames_max
+            || (depth > 0 && queue.counts.bytes + u64::from(bytes) > bytes_max);
+        if is_full && !self.lossless.contains(priority as u8) {
             queue.counts.tail_drops += 1;
             return Err(item);
         }
@@ -290,6 +296,18 @@ mod tests {
         assert_eq!(queue.tail_drops(), 1);
         queue.push(1, 4, 60, 0).unwrap();
         assert_eq!(queue.len(), 3);
+    }
+
+    #[test]
+    fn long_packets_fill_a_queue_by_their_bytes() {
+        let mut queue = EgressQueue::new(1, 4);
+        queue.push(0, 1, 65_549, 0).unwrap();
+        assert_eq!(queue.push(0, 2, 60, 0), Err(2), "one finds it empty");
+        assert_eq!(queue.pop().map(|taken| taken.item), Some(1));
+        queue.push(0, 3, 32_768, 0).unwrap();
+        queue.push(0, 4, 32_768, 0).unwrap();
+        assert_eq!(queue.push(0, 5, 60, 0), Err(5));
+        assert_eq!(queue.tail_drops(), 2);
     }
 
     #[test]

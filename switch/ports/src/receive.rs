@@ -21,7 +21,9 @@ pub const RING_FRAMES_MAX: usize = 65_536;
 /// header and VLAN tags.
 const SLOT_EXTRA_BYTES: usize = 256;
 /// Most memory of one ring; larger slots mean fewer of them.
-const RING_BYTES_MAX: usize = 1 << 27;
+pub const RING_BYTES_MAX: usize = 1 << 24;
+/// The same of a ring that must not lose what comes.
+pub const RING_BYTES_MAX_LOSSLESS: usize = 1 << 27;
 
 /// What came in by a port and what did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +95,8 @@ fn slot_bytes_of(mtu: usize) -> usize {
 
 impl ReceiveRing {
     /// Opens the interface in promiscuous mode, with room for at least `frames` frames
-    /// that wait ([`RING_FRAMES_MIN`] to [`RING_FRAMES_MAX`]). Frames that this machine
+    /// that wait ([`RING_FRAMES_MIN`] to [`RING_FRAMES_MAX`]), fewer if they would take more than
+    /// [`RING_BYTES_MAX`]. Frames that this machine
     /// sends on the interface are not seen.
     pub fn open(interface: &Interface, frames: usize) -> Result<Self, InterfaceError> {
         Self::open_as(interface, frames, ReceiveMode::default())
@@ -104,6 +107,15 @@ impl ReceiveRing {
     pub fn open_as(
         interface: &Interface,
         frames: usize,
+        mode: ReceiveMode,
+    ) -> Result<Self, InterfaceError> {
+        Self::open_with(interface, (frames, RING_BYTES_MAX), mode)
+    }
+
+    /// The same with at most so much memory, bytes.
+    pub fn open_with(
+        interface: &Interface,
+        (frames, bytes_max): (usize, usize),
         mode: ReceiveMode,
     ) -> Result<Self, InterfaceError> {
         let failed = |step| {
@@ -117,7 +129,7 @@ impl ReceiveRing {
         let mtu = socket::mtu(&socket, interface.name()).map_err(failed("asking for the MTU"))?;
         let slot_bytes = slot_bytes_of(mtu);
         let frames = frames.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX);
-        let layout = Layout::new(frames, slot_bytes, RING_BYTES_MAX);
+        let layout = Layout::new(frames, slot_bytes, bytes_max);
         let ring = match mode {
             ReceiveMode::Slots => Slots::open(&socket, layout).map(Ring::Slots),
             ReceiveMode::Blocks => {

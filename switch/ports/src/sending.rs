@@ -15,11 +15,13 @@ use super::map::Map;
 use super::received::VNET_HEADER_BYTES;
 use super::socket;
 
-/// Slots of a ring at least: two batches. More than a core keeps in its cache cost more than
+/// Slots of a ring at least, if [`BYTES_MAX`] allows it: two batches. More than a core keeps in its cache cost more than
 /// they bring. A socket's buffer (`net.core.wmem_default`, 212,992 bytes) is full with 92
 /// frames of 1500 bytes on their way, and tells when there is room again; where many short
 /// frames wait below, the ring is full before it, and is looked at again after a while.
 const SLOTS_MIN: usize = 128;
+/// Most memory of a ring, bytes; larger slots mean fewer of them.
+const BYTES_MAX: usize = 2 << 20;
 
 /// Where the virtio header is in a slot: behind the ring's header.
 const VIRTIO: usize = size_of::<libc::tpacket2_hdr>();
@@ -66,7 +68,7 @@ impl SendSlots {
     /// A ring for frames of at most `frame_bytes`, for a socket that is not bound.
     pub(super) fn open(socket: &OwnedFd, frame_bytes: usize) -> io::Result<Self> {
         let slot_bytes = slot_bytes_for(FRAME + frame_bytes);
-        let layout = Layout::new(SLOTS_MIN, slot_bytes, usize::MAX);
+        let layout = Layout::new(SLOTS_MIN, slot_bytes, BYTES_MAX);
         let version = libc::tpacket_versions::TPACKET_V2;
         socket::set_up_ring(socket, libc::PACKET_TX_RING, version, &layout.request())?;
         Ok(Self {
@@ -175,8 +177,9 @@ impl SendSlots {
         let length = (VNET_HEADER_BYTES + frame.len()) as u32;
         slot[LENGTH..LENGTH + 4].copy_from_slice(&length.to_ne_bytes());
         slot[VIRTIO..FRAME].fill(0);
-        // Native byte order: PACKET_VNET_HDR without further flags.
-        let copied = (frame.len() as u16).to_ne_bytes();
+        // Native byte order: PACKET_VNET_HDR without further flags. Of the longest frames the
+        // field leaves out some bytes.
+        let copied = u16::try_from(frame.len()).unwrap_or(u16::MAX).to_ne_bytes();
         slot[VIRTIO_HEADER_LENGTH..VIRTIO_HEADER_LENGTH + 2].copy_from_slice(&copied);
         slot[FRAME..FRAME + frame.len()].copy_from_slice(frame);
         self.lengths[self.layout.after(self.first, position)] = frame.len();

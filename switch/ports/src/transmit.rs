@@ -8,13 +8,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use super::FRAME_BYTES_MAX;
 use super::interface::{Interface, InterfaceError};
 use super::sending::{SendSlots, send_waiting};
+use super::{ETHERNET_BYTES, FRAME_BYTES_MAX};
 use super::{socket, vlan};
-
-/// Bytes of an Ethernet header: of an interface that has one, the shortest frame.
-const ETHERNET_BYTES: usize = 14;
 
 /// Frames collected for one system call.
 pub const BATCH_FRAMES_MAX: usize = 64;

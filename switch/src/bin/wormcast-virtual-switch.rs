@@ -18,6 +18,7 @@ use std::sync::Arc;
 use clap::Parser;
 use wormcast_switch_dataplane::{LinkEnd, SwitchSettings, VirtualFabric};
 use wormcast_switch_flow::BitRate;
+use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
 use wormcast_switch_pipeline::{LoadedProgram, Pipeline, PipelineConfig, PortId};
 
 /// What is refused is in the input or on the command line.
@@ -25,9 +26,6 @@ const EXIT_REFUSED: u8 = 2;
 
 /// Highest port that is none of the switch's own (drop port, CPU port).
 const PORT_MAX: u16 = 509;
-
-/// Longest frame that a pipeline takes.
-const FRAME_BYTES_MAX: usize = 16_384;
 
 /// One switch on virtual time: lines TIME_US PORT HEX in, the same out.
 #[derive(Parser)]
@@ -141,7 +139,7 @@ fn read(lines: impl BufRead) -> Result<Vec<Arrival>, Box<dyn Error>> {
                 let line: String = line.chars().take(60).collect();
                 format!(
                     "line {}: `{line}` is not TIME_US PORT HEX with a port from 0 to {PORT_MAX} and 1 to \
-                     {FRAME_BYTES_MAX} bytes",
+                     {PACKET_BYTES_MAX} bytes",
                     number + 1
                 )
             })?;
@@ -166,7 +164,7 @@ fn parse(line: &str) -> Option<Arrival> {
         .filter(|port| *port <= PORT_MAX)?;
     let digits = words.next()?.as_bytes();
     let pairs = digits.chunks_exact(2);
-    let length = 2..=2 * FRAME_BYTES_MAX;
+    let length = 2..=2 * PACKET_BYTES_MAX;
     let whole =
         pairs.remainder().is_empty() && length.contains(&digits.len()) && words.next().is_none();
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);

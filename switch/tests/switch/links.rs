@@ -11,7 +11,8 @@ use wormcast_switch_dataplane::{
 };
 use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch_pipeline::PortId;
-use wormcast_switch_ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
+use wormcast_switch_ports::receive::{RING_BYTES_MAX, RING_FRAMES_MAX};
+use wormcast_switch_ports::{Asker, Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
 const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -126,6 +127,13 @@ impl Testbed {
     }
 }
 
+/// Of all interfaces.
+fn set_mtu(mtu: usize) {
+    for interface in ["s1", "h1", "s2", "h2"] {
+        run(&format!("ip link set {interface} mtu {mtu}"));
+    }
+}
+
 fn frame(number: u32, length: usize) -> Vec<u8> {
     let mut frame = TO_PORT_2.to_vec();
     frame.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb6]);
@@ -153,27 +161,82 @@ fn frames_of_every_length_pass_unchanged() {
     });
 }
 
-/// Jumbo frames, with an MTU that was raised while the switch runs.
+/// Larger frames, with an MTU that was raised while the switch runs.
 #[test]
 fn a_raised_mtu_is_followed() {
-    in_namespace(|| {
-        let mut testbed = Testbed::start(|_| {});
-        for interface in ["s1", "h1", "s2", "h2"] {
-            run(&format!("ip link set {interface} mtu 9000"));
-        }
-        testbed.h1 = TransmitQueue::open(&Interface::find("h1").unwrap()).unwrap();
-        testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
-        // The first is too long for the ring as it was opened, and is counted.
-        testbed.send(&frame(0, 9_014));
-        testbed.snapshot_when("too long", |it| it.ports[0].receive_too_long == 1);
-        // The switch looks after its interfaces when it is told, and opens them anew.
-        for port in [1, 2] {
-            testbed.await_port(port, |it| it.mtu == Some(9_000));
-        }
+    for (mtu, mode) in [
+        (9_000, ReceiveMode::Slots),
+        (65_535, ReceiveMode::Slots),
+        (65_535, ReceiveMode::Blocks),
+    ] {
+        in_namespace(move || a_raised_mtu(mtu, mode));
+    }
+}
+
+fn a_raised_mtu(mtu: usize, mode: ReceiveMode) {
+    let mut testbed = Testbed::start(|settings| settings.receive = mode);
+    set_mtu(mtu);
+    testbed.h1 = TransmitQueue::open(&Interface::find("h1").unwrap()).unwrap();
+    testbed.h2 = ReceiveRing::open(&Interface::find("h2").unwrap(), 64).unwrap();
+    let longest = mtu + 14;
+    // The first is too long for the ring as it was opened, and is counted.
+    testbed.send(&frame(0, longest));
+    testbed.snapshot_when("too long", |it| it.ports[0].receive_too_long == 1);
+    // The switch looks after its interfaces when it is told, and opens them anew.
+    for port in [1, 2] {
+        testbed.await_port(port, |it| it.mtu == Some(mtu));
+    }
+    let start = Instant::now();
+    let mut has_come = false;
+    while !has_come {
+        assert!(start.elapsed() < PATIENCE);
         testbed.send(&frame(1, 60));
-        testbed.send(&frame(2, 9_014));
-        let received: Vec<usize> = testbed.receive(2).iter().map(Vec::len).collect();
-        assert_eq!(received, [60, 9_014]);
+        testbed.send(&frame(2, longest));
+        std::thread::sleep(Duration::from_millis(20));
+        (testbed.h2).receive(64, |come| has_come |= come == frame(2, longest));
+    }
+}
+
+/// Frames beyond jumbo ones, up to the longest that veth carries; one byte more does not leave the host.
+#[test]
+fn frames_up_to_the_largest_mtu_pass_unchanged() {
+    for (workers, mode) in [
+        (1, ReceiveMode::Slots),
+        (1, ReceiveMode::Blocks),
+        (3, ReceiveMode::Slots),
+    ] {
+        in_namespace(move || {
+            let mut testbed = Testbed::start_on(workers, |settings| {
+                set_mtu(65_535);
+                settings.receive = mode;
+            });
+            for round in 0..40 {
+                for mtu in [60, 9_217, 16_384, 32_768, 65_521, 65_534, 65_535] {
+                    let sent = frame(round, mtu + 14);
+                    testbed.send(&sent);
+                    assert!(testbed.receive(1) == [sent], "{mtu}");
+                }
+            }
+            testbed.send(&frame(0, 65_550));
+            assert_eq!(testbed.h1.counts().bad_length, 1);
+        });
+    }
+}
+
+/// However long its frames, a ring takes no more memory: it has fewer of them.
+#[test]
+fn rings_are_bounded_in_bytes() {
+    in_namespace(|| {
+        run("ip link add a1 mtu 65535 type veth peer name a2 mtu 65535");
+        let interface = Interface::find("a1").unwrap();
+        for mode in [ReceiveMode::Slots, ReceiveMode::Blocks] {
+            let ring = ReceiveRing::open_as(&interface, RING_FRAMES_MAX, mode).unwrap();
+            let bytes = ring.slots() * 65_549;
+            assert!(
+                (RING_BYTES_MAX * 4 / 5..=RING_BYTES_MAX).contains(&bytes),
+                "{bytes}"
+            );
+        }
     });
 }
 

@@ -227,7 +227,7 @@ fn refusals_name_value_bound_and_choices() {
         ),
         (
             refusal(|plan| plan.groups[1].mtu = Some(575)),
-            "the MTU of group 3 is 575; it must be 576 to 9216, or 0 for that of the interface",
+            "the MTU of group 3 is 575; it must be 576 to 65535, or 0 for that of the interface",
         ),
         (
             refusal(|plan| plan.root_route = Some(vec![1, 254])),

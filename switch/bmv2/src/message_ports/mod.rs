@@ -17,9 +17,7 @@ pub use pair::serve_pair;
 use wormcast_switch_dataplane::log::{Level, Log};
 use wormcast_switch_dataplane::{DataplaneHandle, MESSAGE_PORT_MAX, PortChange, Stopped};
 use wormcast_switch_pipeline::PortId;
-
-/// Longest frame, bytes, as at interfaces.
-const FRAME_BYTES_MAX: usize = 65_535;
+use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
 
 /// A switch that frames come to in messages.
 #[derive(Clone, Debug)]
@@ -75,9 +73,9 @@ fn number(port: u32) -> Result<PortId, String> {
 
 fn check(port: u32, frame: &[u8]) -> Result<PortId, String> {
     match frame.len() {
-        1..=FRAME_BYTES_MAX => number(port),
+        1..=PACKET_BYTES_MAX => number(port),
         bytes => Err(format!(
-            "a frame of {bytes} bytes for port {port}; possible: 1 to {FRAME_BYTES_MAX}"
+            "a frame of {bytes} bytes for port {port}; possible: 1 to {PACKET_BYTES_MAX}"
         )),
     }
 }
