@@ -62,6 +62,8 @@ pub(super) fn send_waiting(socket: &OwnedFd) -> Option<io::Error> {
 pub(super) struct Taken {
     pub(super) frames: usize,
     pub(super) bytes: u64,
+    /// Of the longest frame.
+    pub(super) longest_bytes: usize,
 }
 
 impl SendSlots {
@@ -119,6 +121,15 @@ impl SendSlots {
         true
     }
 
+    /// Bytes of the first frame that waits; 0 if none does.
+    pub(super) fn first_bytes(&self) -> usize {
+        if self.waiting == 0 {
+            0
+        } else {
+            self.lengths[self.first]
+        }
+    }
+
     /// Forgets the first frame that waits.
     pub(super) fn drop_first(&mut self) {
         // The kernel goes on from here only, so what waits moves one slot back.
@@ -145,7 +156,9 @@ impl SendSlots {
                 break;
             }
             taken.frames += 1;
-            taken.bytes += self.lengths[self.first] as u64;
+            let bytes = self.lengths[self.first];
+            taken.bytes += bytes as u64;
+            taken.longest_bytes = taken.longest_bytes.max(bytes);
             self.first = self.layout.after(self.first, 1);
             self.waiting -= 1;
         }

@@ -16,6 +16,12 @@ use super::{socket, vlan};
 /// Frames collected for one system call.
 pub const BATCH_FRAMES_MAX: usize = 64;
 
+/// Times in a row that the kernel may refuse a frame as if it had no room, before it is dropped: seconds, at one try each
+/// 50 µs. A veth whose other end has a smaller MTU refuses long frames like this for ever.
+const REFUSALS_MAX: u32 = 100_000;
+/// The same for a frame as long as one that was dropped for this, as long as none of this length is taken.
+const REFUSALS_AGAIN_MAX: u32 = 20;
+
 /// What left by a port and what did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitCounts {
@@ -79,6 +85,10 @@ pub struct TransmitQueue {
     frame_bytes_min: usize,
     /// Longest frame without a VLAN tag.
     frame_bytes_max: usize,
+    /// Times in a row that the kernel had no room for the first frame.
+    refusals: u32,
+    /// Frames of so many bytes are refused for good, as far as is known.
+    refused_bytes: usize,
     counts: TransmitCounts,
 }
 
@@ -107,6 +117,8 @@ impl TransmitQueue {
             departed: 0,
             frame_bytes_min: if has_ethernet { ETHERNET_BYTES } else { 1 },
             frame_bytes_max,
+            refusals: 0,
+            refused_bytes: usize::MAX,
             counts: TransmitCounts::default(),
         })
     }
@@ -236,6 +248,12 @@ impl TransmitQueue {
         let taken = self.slots.taken();
         self.counts.frames += taken.frames as u64;
         self.counts.bytes += taken.bytes;
+        if taken.frames > 0 {
+            self.refusals = 0;
+        }
+        if taken.longest_bytes >= self.refused_bytes {
+            self.refused_bytes = usize::MAX;
+        }
         match error.and_then(|error| error.raw_os_error()) {
             Some(libc::EINTR) => {}
             Some(libc::EAGAIN) => {
@@ -244,7 +262,11 @@ impl TransmitQueue {
             }
             Some(libc::ENOBUFS | libc::ENOMEM) => {
                 self.counts.retried += 1;
-                return Settled::Ends(Flushed::WaitTime);
+                if !self.is_refused_for_good() {
+                    return Settled::Ends(Flushed::WaitTime);
+                }
+                self.counts.failed += 1;
+                self.slots.drop_first();
             }
             Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => return Settled::Down,
             None if taken.frames > 0 => {}
@@ -255,6 +277,23 @@ impl TransmitQueue {
             }
         }
         Settled::GoesOn
+    }
+
+    /// The kernel has said once more that it has no room. Whether it is to be believed no longer.
+    fn is_refused_for_good(&mut self) -> bool {
+        let bytes = self.slots.first_bytes();
+        let most = if bytes < self.refused_bytes {
+            REFUSALS_MAX
+        } else {
+            REFUSALS_AGAIN_MAX
+        };
+        self.refusals += 1;
+        if bytes == 0 || self.refusals <= most {
+            return false;
+        }
+        self.refusals = 0;
+        self.refused_bytes = self.refused_bytes.min(bytes);
+        true
     }
 
     /// How a flush ends that the kernel has not held up.

@@ -134,6 +134,34 @@ fn a_departure_says_when_the_interface_is_down_and_when_the_queue_is_full() {
     });
 }
 
+/// A veth refuses what is longer than the MTU of its other end, in the words of a queue that is full.
+#[test]
+fn a_frame_that_is_refused_for_good_does_not_block_the_others() {
+    in_namespace(|| {
+        let (mut sender, mut receiver) = link();
+        run("ip link set t2 mtu 600");
+        let start = Instant::now();
+        let mut flush = |sender: &mut TransmitQueue| {
+            while sender.flush() != Flushed::Empty {
+                assert!(start.elapsed() < PATIENCE);
+            }
+        };
+        for number in 0..40 {
+            assert!(sender.push(&frame(number, 1_000)));
+            assert!(sender.push(&frame(100 + number, 100)));
+            flush(&mut sender);
+            assert_eq!(receive(&mut receiver, 1), [frame(100 + number, 100)]);
+        }
+        assert_eq!(sender.counts().failed, 40);
+        // Once it takes one, the others have their time again.
+        run("ip link set t2 mtu 1500");
+        assert!(sender.push(&frame(1, 1_000)));
+        flush(&mut sender);
+        assert_eq!(receive(&mut receiver, 1), [frame(1, 1_000)]);
+        assert_eq!(sender.counts().failed, 40);
+    });
+}
+
 /// The queue was opened again meanwhile.
 #[test]
 fn a_departure_of_another_queue_ends_nothing() {
