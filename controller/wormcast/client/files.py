@@ -4,7 +4,8 @@
 length         4 bytes, big endian: of the header that follows, at most 4096
 header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before),
                "mode" (permissions) and "mtime_ns" (absent if it has none), "bundle" (of several files: how
-               many "entries", and the "list_bytes" of the list that its content begins with)
+               many "entries", and the "list_bytes" of the list that its content begins with), "offer" (true: the
+               content is the list alone, with hashes), "offered" (true: it went before)
 content
 sha256         32 bytes, of the content
 """
@@ -55,6 +56,10 @@ class FileHeader:
     mtime_ns: int | None = None
     """When the content was changed last, in nanoseconds since 1970."""
     bundle: Bundle | None = None
+    offer: bool = False
+    """It is the list that goes before a bundle, and no file."""
+    offered: bool = False
+    """The list has gone before: receivers may have some of it."""
 
 
 def encode_file_start(
@@ -63,6 +68,9 @@ def encode_file_start(
     mode: int | None = None,
     mtime_ns: int | None = None,
     bundle: Bundle | None = None,
+    *,
+    offer: bool = False,
+    offered: bool = False,
 ) -> bytes:
     """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
     permissions; a time that the header cannot tell is left out."""
@@ -75,6 +83,7 @@ def encode_file_start(
         fields["mtime_ns"] = mtime_ns
     if bundle is not None:
         fields["bundle"] = {"entries": bundle.entries, "list_bytes": bundle.list_bytes}
+    fields |= {name: True for name, given in (("offer", offer), ("offered", offered)) if given}
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
 
@@ -183,7 +192,13 @@ def parse_header(raw: bytes | str) -> FileHeader:
         raise FileFormatError(f"a mode of {mode!s:.40} is announced; possible: 0 to {PERMISSIONS}")
     if mtime_ns is not None and not 0 <= mtime_ns <= MTIME_NS_MAX:
         raise FileFormatError(f"a time of {mtime_ns!s:.40} ns is announced; possible: 0 to {MTIME_NS_MAX}")
-    return FileHeader(safe_file_name(name), size, mode, mtime_ns, _bundle(fields.get("bundle"), size))
+    bundle = _bundle(fields.get("bundle"), size)
+    offer = fields.get("offer") is True
+    if offer and (bundle is None or bundle.list_bytes != size):
+        raise FileFormatError("what is offered is not the list of several files")
+    return FileHeader(
+        safe_file_name(name), size, mode, mtime_ns, bundle, offer, fields.get("offered") is True
+    )
 
 
 def _bundle(value: object, size: int | None) -> Bundle | None:

@@ -62,6 +62,7 @@ class Files(Session):
             file, arrival, written = self._whole.popleft()
             with self._trouble_of(file):
                 self._finish(file, arrival, written)
+        self.answer_offers()
         self.extend()
 
     def _is_kept(self, file: ArrivingFile) -> bool:
@@ -123,6 +124,10 @@ class Files(Session):
         else:
             text = f"{file.shown}, group {file.message.group.label}: {reason}"
             self._tell(text, Priority.WARNING, record)
+
+    def _refused(self, file: ArrivingFile, reason: str) -> None:
+        text = f"{file.shown}, group {file.message.group.label}, will not be taken: {reason}"
+        self._report.say("refused", text, Priority.WARNING, origin=file.origin)
 
     def _show(self) -> None:
         self._figures.arriving = len(self._files)

@@ -4,7 +4,7 @@ use crate::kept::kept;
 use crate::list::{Content, Entry, Kind, List, SHA256_BYTES};
 use crate::offer::{Unit, encode_answer, identity, units};
 use crate::place::Options;
-use crate::read::{Announced, UnpackError, check_room, read_list, storage};
+use crate::read::{Announced, UnpackError, check_room, cut_short, read_list, storage};
 use crate::unix::{enter, path};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -76,6 +76,12 @@ impl Offered {
     /// [`UnpackError`], if it is none.
     pub fn read(read: &mut impl Read, announced: Announced) -> Result<Self, UnpackError> {
         let list = read_list(read, announced)?;
+        let mut more = Vec::new();
+        read.take(1).read_to_end(&mut more).map_err(cut_short)?;
+        if !more.is_empty() {
+            let text = "more content than a list".to_owned();
+            return Err(UnpackError::Damaged(text));
+        }
         list.check().map_err(UnpackError::Damaged)?;
         let units = units(&list).map_err(UnpackError::Damaged)?;
         Ok(Self { list, units })

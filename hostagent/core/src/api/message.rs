@@ -152,6 +152,11 @@ pub enum Request {
     Extend {
         handle: u32,
     },
+    /// Says something of a message to its origin, once.
+    Answer {
+        handle: u32,
+        text: String,
+    },
     /// Closes a sender or receiver.
     Close {
         handle: u32,
@@ -317,6 +322,12 @@ pub enum Notice {
         handle: u32,
         message: u64,
         host: u16,
+    },
+    /// A receiver says something of a message that a sender of this group has sent.
+    Answer {
+        handle: u32,
+        host: u16,
+        text: String,
     },
     /// A message begins to arrive.
     MessageBegin {

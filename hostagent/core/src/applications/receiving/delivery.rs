@@ -267,6 +267,7 @@ impl Receiving {
                     window_bytes: MESSAGE_WINDOW_BYTES,
                     length: 0,
                     ended: false,
+                    answered: false,
                     progressed_at: now,
                 });
                 let notice = Notice::MessageBegin {

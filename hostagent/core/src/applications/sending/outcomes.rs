@@ -3,6 +3,7 @@
 use super::left_out::{LeftOuts, add_left_out};
 use super::{Sending, StableWait};
 use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
+use crate::applications::answers::Answer;
 use crate::clients::Connections;
 use crate::clients::Serving;
 use crate::clients::limits::OUTCOMES_MAX;
@@ -146,6 +147,22 @@ impl Sending {
             };
             send(connections, key.connection, Outbound::Notice(notice));
         }
+    }
+
+    /// Another member says something of a message. False: nobody sends to the group.
+    pub(crate) fn on_answer(&self, connections: &mut Connections, answer: &Answer) -> bool {
+        let senders = self.senders.iter();
+        let mut told = false;
+        for (key, _) in senders.filter(|(_, sender)| sender.group == answer.group) {
+            let notice = Notice::Answer {
+                handle: key.number,
+                host: answer.host.0,
+                text: answer.text.clone(),
+            };
+            send(connections, key.connection, Outbound::Notice(notice));
+            told = true;
+        }
+        told
     }
 
     /// The sender of a message that is not stable.
