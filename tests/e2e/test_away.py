@@ -70,7 +70,11 @@ def lose(fabric: Fabric, group: int, *hosts: int) -> None:
 def wait_for_packets(fabric: Fabric, group: int, host: int) -> None:
     """Until something of a message has come to a host: it was a member when the message began."""
     deadline = time.monotonic() + SECONDS_MAX
-    while not any(one["streams"] for one in (fabric.agent_status(host) or {"groups": []})["groups"] if one["group"] == group):
+    while not any(
+        one["streams"]
+        for one in (fabric.agent_status(host) or {"groups": []})["groups"]
+        if one["group"] == group
+    ):
         assert time.monotonic() < deadline, fabric.agent_status(host)
         time.sleep(0.05)
 

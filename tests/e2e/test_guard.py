@@ -155,7 +155,9 @@ def test_a_flood_ends_at_its_switch_and_others_go_on(
         assert found["source_refused"] > sent["source_refused"] / 2
     # A bucket of 256 KiB, and what came in beside it in time.
     assert LEAST < found["rate_exceeded"] < sent["rate_exceeded"]
-    assert refused(fabric, lambda: put_in(fabric, FORGER, frames["rate_exceeded"], 300)) == {}, "it has no rate any more"
+    assert refused(fabric, lambda: put_in(fabric, FORGER, frames["rate_exceeded"], 300)) == {}, (
+        "it has no rate any more"
+    )
 
 
 @pytest.mark.parametrize("scheme", SCHEMES_ANYWHERE)

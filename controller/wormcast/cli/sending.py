@@ -184,7 +184,7 @@ class _Attempt:
         if offer is None:
             return _write_all(agent, sender, self.content, state)
         state.is_offering = True
-        offered = offer_list(agent, sender, offer, state.shown)
+        offered = offer_list(agent, sender, offer, state.shown, self.display.unclaimed)
         reasons = {one.host: one.reason for one in offered if one.state == "failed"}
         if len(reasons) == len(offered):
             return Outcome(None, offered, stopped=True)
@@ -192,7 +192,8 @@ class _Attempt:
         with open_bundle(offer.bundle(), deadline, is_offered=True) as content:
             self.display.expect(content.size)
             outcome = _write_all(agent, sender, content, state)
-        wait_for_reasons(agent, sender, [one for one in outcome.members if not reasons.get(one.host)])
+        failed = [one for one in outcome.members if one.host not in reasons]
+        wait_for_reasons(agent, sender, failed, self.display.unclaimed)
         members = [
             one
             if one.state == "delivered"
