@@ -125,7 +125,9 @@ class ArrivingFile:
         self.has_ended = False
         """All of it has come."""
         self.placed: list[Path] = []
-        """What of a bundle got which names."""
+        """What of a bundle got which names, or has them already."""
+        self.is_unchanged = False
+        """All of a bundle was here already."""
 
     @property
     def origin(self) -> int:
@@ -216,7 +218,8 @@ class ArrivingFile:
         several things are placed has the path of the directory that they are in. ``meanwhile`` is called if it takes long."""
         if written is not None and isinstance(self._target, BundleTarget):
             self._written = written.size
-            self.placed = self._target.finish(overwrite=self._settings.overwrite, meanwhile=meanwhile)
+            placed, unchanged = self._target.finish(overwrite=self._settings.overwrite, meanwhile=meanwhile)
+            self.placed, self.is_unchanged = placed + unchanged, not placed
             return self.placed[0] if len(self.placed) == 1 else self._settings.output, written.sha256
         if written is not None and isinstance(self._target, _InDirectory) and self._header is not None:
             self._written = written.size

@@ -194,8 +194,8 @@ class BundleTarget:
         """Something is being made, or waited for."""
         return self._work.is_at_work
 
-    def finish(self, *, overwrite: bool, meanwhile: Callable[[], None]) -> list[Path]:
-        """All is there: gives it its names. OSError or FileFormatError: nothing is there, but for what is named.
+    def finish(self, *, overwrite: bool, meanwhile: Callable[[], None]) -> tuple[list[Path], list[Path]]:
+        """All is there: gives it its names, which are returned; then those of what was there already, and stays. OSError or FileFormatError: nothing is there, but for what is named.
         ``meanwhile`` is called now and then. What is replaced is removed by ``close``."""
         self._work.wait(meanwhile)
         fault = error_of(self._work)
@@ -216,7 +216,7 @@ class BundleTarget:
                 names = ", ".join(map(shown, placed))
                 raise OSError(error.errno, f"{error.strerror}; {names} is there already") from error
             raise
-        return [*placed, *(self._directory / os.fsdecode(name) for name in unpacked.unchanged())]
+        return placed, [self._directory / os.fsdecode(name) for name in unpacked.unchanged()]
 
     def close(self) -> None:
         """Nothing is left of what was not placed, or was replaced; to remove it may take a while."""
