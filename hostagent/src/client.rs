@@ -381,16 +381,6 @@ impl Client {
         self.ask(&Request::Extend { handle: message }).map(drop)
     }
 
-    /// Says something of a message to its origin, once; it may get lost.
-    ///
-    /// # Errors
-    /// Refused if it is too long, or the message was lost meanwhile.
-    pub fn answer_message(&mut self, message: u32, text: &str) -> Result<(), ClientError> {
-        let text = text.to_owned();
-        let handle = message;
-        self.ask(&Request::Answer { handle, text }).map(drop)
-    }
-
     /// Says that the application does not take the message.
     ///
     /// # Errors

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wormcast.cli.bundle import BundleOptions, shown
+from wormcast.cli.bundle import BundleOptions
 from wormcast.cli.content import Content, open_bundle, open_content
 from wormcast.cli.offering import offer_list, reason_of, wait_for_reasons
-from wormcast.cli.progress import ProgressLine, Rate, facts_of
 from wormcast.cli.recipients import NOT_THERE, MembersMissingError, Recipients, open_sender
 from wormcast.cli.rest import Unavailable
+from wormcast.cli.send_display import SendDisplay
 from wormcast.cli.send_report import (
     Outcome,
     report_agent_gone,
@@ -33,19 +33,15 @@ from wormcast.client import (
     AgentUnavailableError,
     HandleClosedError,
     MemberState,
-    Progress,
     RefusedError,
     Sender,
 )
 from wormcast.client.files import DIGEST_BYTES, encode_file_start, safe_file_name
-from wormcast.counted import counted
 
 _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""
 _LOOK_S = 1.0
 """Between two looks whether any member is left: most failures are reported at once."""
-_GATHER_S = 0.25
-"""Hosts without receiver that are found within this time are named together."""
 
 
 _OPEN = ("unconfirmed", "pending")
@@ -92,7 +88,7 @@ def send_files(
     there: set[int] = set()
     with contextlib.ExitStack() as stack:
         content = stack.enter_context(open_content(files, options, deadline))
-        display = stack.enter_context(_Display(shown_name, content.size, as_json=as_json))
+        display = stack.enter_context(SendDisplay(shown_name, content.size, as_json=as_json))
         display.note_left_out(content.left_out)
         while True:
             attempt = _Attempt(
@@ -132,7 +128,7 @@ class _Attempt:
     """The option that ends it, and its seconds."""
     there: set[int]
     """Members that have confirmed all of it, in this try or one before."""
-    display: _Display
+    display: SendDisplay
     as_json: bool
 
     def run(self, socket: Path | None, deadline: float | None, rate_bits: int | None) -> _End:
@@ -380,87 +376,3 @@ def _cancel(agent: Agent, sender: Sender) -> None:
     agent.deadline = time.monotonic() + _GRACE_S
     with contextlib.suppress(AgentError):
         sender.cancel()
-
-
-class _Display:
-    """How far it has come, and who does not receive."""
-
-    def __init__(self, name: str, size: int | None, *, as_json: bool) -> None:
-        self.unclaimed: set[int] = set()
-        """Hosts at which nobody received when the file came."""
-        self._unreported: set[int] = set()
-        self._report_at = 0.0
-        self._label = ""
-        self._where = ""
-        self._name = name
-        self._size = size
-        self._line = ProgressLine(quiet=as_json, as_json=as_json)
-        self._rate = Rate()
-
-    def __enter__(self) -> _Display:
-        self._line.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._say()
-        self._line.__exit__(*error)
-
-    def close(self) -> None:
-        """Nothing more is shown."""
-        self._say()
-        self._line.close()
-
-    def describe(self, sender: Sender) -> None:
-        """Once the group is known."""
-        self.unclaimed.clear()
-        self._label = str(sender.group.number)
-        others = [member for member in sender.group.members if member != sender.origin]
-        self._where = f"at {counted(len(others), 'host')}"
-
-    def update(self, progress: Progress) -> None:
-        if self._unreported and time.monotonic() >= self._report_at:
-            self._say()
-        rate = self._rate.note(time.monotonic(), progress.sent_bytes)
-        stable = progress.stable_bytes if self._size is None else min(progress.stable_bytes, self._size)
-        more = [
-            self._where,
-            f"{progress.sent_bytes / 2**20:.1f} MiB sent",
-            counted(progress.retransmissions, "retransmission"),
-        ]
-        self._line.show(facts_of(self._name, stable, self._size, rate, *more))
-
-    def expect(self, size: int | None) -> None:
-        """So many bytes are to be sent."""
-        self._size = size
-
-    def note_again(self, why: str, pause: str) -> None:
-        """A try has failed, and another follows."""
-        self._say()
-        self._line.note("again", f"{why}; {pause}")
-
-    def note_left_out(self, paths: list[str]) -> None:
-        """What is neither file, directory nor link is not sent."""
-        if paths:
-            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-            text = f"{shown(paths[0])}{more}: no file, directory or link; not sent"
-            self._line.note("left-out", text, paths=paths)
-
-    def note_waiting(self, text: str, hosts: list[int]) -> None:
-        """Nothing is sent yet."""
-        self._line.note("members-missing", text, hosts=hosts)
-
-    def note_unclaimed(self, host: int) -> None:
-        """Nobody receives there."""
-        if host not in self.unclaimed:
-            self.unclaimed.add(host)
-            self._report_at = self._report_at if self._unreported else time.monotonic() + _GATHER_S
-            self._unreported.add(host)
-
-    def _say(self) -> None:
-        hosts = sorted(self._unreported)
-        self._unreported.clear()
-        if not hosts:
-            return
-        named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
-        text = f"no receiver on {named} yet; waiting for 'wormcast recv --group {self._label}' there"
-        self._line.note("no-receiver", text, hosts=hosts)

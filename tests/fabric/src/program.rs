@@ -500,6 +500,7 @@ impl Program {
             | Notice::MemberUnclaimed { .. }
             | Notice::FileProgress { .. }
             | Notice::GroupsChanged {}
+            | Notice::Answer { .. }
             | Notice::FileFailed { .. } => {}
             Notice::Goodbye { reason } => panic!("expelled: {reason}"),
         }

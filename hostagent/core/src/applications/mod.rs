@@ -391,9 +391,11 @@ impl Applications {
 
     /// Another member answers a message of this host. Those who send to the group know whether it is theirs.
     pub fn on_answer(&mut self, answer: &Answer, serving: &Serving<'_>) {
-        let planned = serving.groups.and_then(|groups| groups.get(&answer.group));
-        let is_member = planned.is_some_and(|planned| planned.members.contains(&answer.host));
-        let told = is_member && self.sending.on_answer(&mut self.connections, answer);
+        let Answer { group, host, text } = answer;
+        let planned = serving.groups.and_then(|groups| groups.get(group));
+        let is_member = planned.is_some_and(|planned| planned.members.contains(host));
+        let connections = &mut self.connections;
+        let told = is_member && self.sending.on_answer(connections, *group, *host, text);
         self.answers.refused += u64::from(!told);
     }
 

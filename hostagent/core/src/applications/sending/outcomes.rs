@@ -3,7 +3,6 @@
 use super::left_out::{LeftOuts, add_left_out};
 use super::{Sending, StableWait};
 use crate::api::{ApiError, ErrorCode, MemberOutcome, Notice};
-use crate::applications::answers::Answer;
 use crate::clients::Connections;
 use crate::clients::Serving;
 use crate::clients::limits::OUTCOMES_MAX;
@@ -150,14 +149,20 @@ impl Sending {
     }
 
     /// Another member says something of a message. False: nobody sends to the group.
-    pub(crate) fn on_answer(&self, connections: &mut Connections, answer: &Answer) -> bool {
+    pub(crate) fn on_answer(
+        &self,
+        connections: &mut Connections,
+        group: GroupId,
+        host: HostId,
+        text: &str,
+    ) -> bool {
         let senders = self.senders.iter();
         let mut told = false;
-        for (key, _) in senders.filter(|(_, sender)| sender.group == answer.group) {
+        for (key, _) in senders.filter(|(_, sender)| sender.group == group) {
             let notice = Notice::Answer {
                 handle: key.number,
-                host: answer.host.0,
-                text: answer.text.clone(),
+                host: host.0,
+                text: text.to_owned(),
             };
             send(connections, key.connection, Outbound::Notice(notice));
             told = true;
