@@ -86,6 +86,7 @@ def send_files(
     shown_name = safe_file_name(name or _name(files))
     deadline = tries.begin()
     there: set[int] = set()
+    is_first = True
     with contextlib.ExitStack() as stack:
         content = stack.enter_context(open_content(files, options, deadline))
         display = stack.enter_context(SendDisplay(shown_name, content.size, as_json=as_json))
@@ -97,7 +98,7 @@ def send_files(
             try:
                 end = attempt.run(socket, deadline, rate_bits)
             except (AgentUnavailableError, AgentGoneError, Unavailable, RefusedError) as error:
-                if isinstance(error, RefusedError) and error.code not in NOT_THERE:
+                if is_first or (isinstance(error, RefusedError) and error.code not in NOT_THERE):
                     raise
                 # The agent or the controller may be starting again.
                 if not tries.go_on(functools.partial(display.note_again, str(error))):
@@ -106,7 +107,7 @@ def send_files(
                 if end.why is None or not tries.go_on(functools.partial(display.note_again, end.why)):
                     display.close()
                     return end.report()
-            deadline = tries.begin()
+            deadline, is_first = tries.begin(), False
 
 
 @dataclass
