@@ -326,3 +326,29 @@ def test_a_directory_of_which_one_in_a_hundred_files_changed(lab: Lab, tmp_path:
         assert [run(receiver)[0] for receiver in receivers] == [0, 0]
         assert [tree(one / "data") for one in where] == [tree(top)] * 2
         assert [names(one) for one in where] == [["data"]] * 2
+
+
+def test_who_has_the_list_has_nothing_yet(lab: Lab, tmp_path: Path) -> None:
+    """One confirms the list, the other never does."""
+    file = file_of(tmp_path / "image.bin", 3_000_000)
+    with (
+        Agent(lab.socket(1), timeout_s=None) as one,
+        Agent(lab.socket(2), timeout_s=None) as two,
+        one.open_receiver(1) as holding,
+        two.open_receiver(1) as confirming,
+    ):
+        words = ["send", str(file), "-g", "1", "--changed", "--json", "--timeout", "5"]
+        sender = lab.start(0, *words)
+        ended = set()
+        while len(ended) < 2:
+            for receiver in (holding, confirming):
+                event = receiver.next_event(0.05)
+                if type(event).__name__ == "MessageEnd":
+                    ended.add(receiver)
+                    if receiver is confirming:
+                        event.message.confirm()
+        code, out, error = run(sender)
+    assert code == 4, error
+    report = json.loads(out)
+    assert report["leftover"] == "cancelled"
+    assert {one["host"]: one["state"] for one in report["members"]} == {1: "pending", 2: "pending"}

@@ -185,7 +185,6 @@ class _Attempt:
         reasons = {one.host: one.reason for one in offered if one.state == "failed"}
         if len(reasons) == len(offered):
             return Outcome(None, offered, stopped=True)
-        state.is_offering = False
         with open_bundle(offer.bundle(), deadline, is_offered=True) as content:
             self.display.expect(content.size)
             outcome = _write_all(agent, sender, content, state)
@@ -309,6 +308,8 @@ def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> N
     if size is not None:
         sender.announce(len(start) + size + DIGEST_BYTES)
     sender.write(start)
+    # Until now the agent would tell who has the list, as of the message that was ended last.
+    state.is_offering = False
     watch = _Watch(sender)
     try:
         if size is None:
