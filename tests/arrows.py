@@ -84,7 +84,7 @@ CRATES = {
         "wormcast-words",
         *switch(
             "program", "pipeline", "flow", "jit", "ports", "listen", "dataplane", "p4runtime", "gnmi", "bmv2"
-        )
+        ),
     ),
     "tests/fabric": shell(
         "wormcast-wire",

@@ -16,7 +16,7 @@ class Exit(IntEnum):
     INCOMPLETE = 3
     """Some members, or files, failed; the others did not."""
     TIMEOUT = 4
-    """The time that --timeout or --wait-for-members gives is over."""
+    """The time that --timeout, --deadline or --wait-for-members gives is over."""
     UNAVAILABLE = 69
     """Who should answer does not: the controller, the agent, a switch, a fabric."""
     BUG = 70

@@ -279,3 +279,26 @@ def parsed(entry: bytes) -> dict[str, str]:
         assert entry[8 + length : 9 + length] == b"\n"
         entry = entry[9 + length :]
     return fields
+
+
+def test_what_is_here_already_is_confirmed_and_its_command_does_not_run_again(
+    lab: Lab, serve: Callable[..., Service], tmp_path: Path
+) -> None:
+    service = serve("--overwrite", "--exec", 'echo "$WORMCAST_FILE" >>"$NOTES"')
+    file = file_of(tmp_path / "a", 5000)
+    for seed, commands in [
+        (1, ["ended"]),
+        (1, ["ended", None]),
+        (2, ["ended", None, "ended"]),
+        (2, ["ended", None, "ended", None]),
+    ]:
+        file_of(file, 5000, seed)
+        os.utime(file, (seed, seed))
+        words = ["send", str(file), "-g", "1", "--changed"]
+        assert lab.start(0, *words).wait(LIMIT_S) == 0
+        until(
+            lambda commands=commands: [one.command for one in service.records()] == commands, service.records
+        )
+    assert [record.outcome for record in service.records()] == ["received"] * 4
+    assert (tmp_path / "notes").read_text() == f"{service.into / 'a'}\n" * 2
+    assert names(service.into) == ["a"]

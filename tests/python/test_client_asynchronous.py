@@ -141,3 +141,18 @@ def test_refusals_come_out_and_leave_nothing(lab: Lab) -> None:
                 pass
 
     asyncio.run(asyncio.wait_for(run(), LIMIT_S))
+
+
+def test_a_receiver_answers(lab: Lab) -> None:
+    async def run() -> None:
+        async with AsyncSender(1, lab.socket(0)) as sender, AsyncReceiver(1, lab.socket(1)) as receiver:
+            sending = asyncio.create_task(sender.send(b"question"))
+            while not isinstance(event := await receiver.next_event(LIMIT_S), MessageEnd):
+                assert event is not None
+            message = event.message
+            await receiver.settle(lambda: message.answer("because"))
+            await receiver.settle(message.confirm)
+            assert not (await sending).failed
+            assert await sender.wait_answers([1], LIMIT_S) == {1: "because"}
+
+    asyncio.run(run())

@@ -228,6 +228,12 @@ async def _add_agents(page: MetricsPage, controller: Controller) -> None:
         [({}, controller.directory.plans_too_long)],
     )
     page.add(
+        "agent_answers_dropped_total",
+        "counter",
+        "answers of receivers that no origin got",
+        [({}, controller.directory.answers_dropped)],
+    )
+    page.add(
         "agent_groups_refused",
         "gauge",
         "groups an agent does not take",

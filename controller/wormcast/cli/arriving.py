@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from wormcast.cli.bundle import BundleOptions, BundleTarget
+from wormcast.cli.offered import OfferTarget, Plans
 from wormcast.cli.placing import PartialFile, sync_directory, umask
 from wormcast.client import IncomingMessage, WrittenFile
 from wormcast.client.files import FileDecoder, FileFormatError, FileHeader, parse_header
@@ -120,9 +121,13 @@ class ArrivingFile:
         self._decoder = FileDecoder()
         self._header: FileHeader | None = None
         self._written = 0
-        self._target: _InDirectory | BundleTarget | _Spooled | _Streamed | None = None
+        self._target: _InDirectory | BundleTarget | OfferTarget | _Spooled | _Streamed | None = None
+        self.has_ended = False
+        """All of it has come."""
         self.placed: list[Path] = []
-        """What of a bundle got which names."""
+        """What of a bundle got which names, or has them already."""
+        self.is_unchanged = False
+        """All of a bundle was here already."""
 
     @property
     def origin(self) -> int:
@@ -157,13 +162,28 @@ class ArrivingFile:
         """Standard output would hold a part of it, if it ended here."""
         return isinstance(self._target, _Streamed) and self.size > 0
 
-    def place(self, header: str) -> None:
-        """Has the agent write it into the directory."""
+    @property
+    def offer(self) -> OfferTarget | None:
+        """It is a list that goes before files, and no file."""
+        return self._target if isinstance(self._target, OfferTarget) else None
+
+    def place(self, header: str, plans: Plans) -> None:
+        """Has the agent write it into the directory. ``plans``: what was here of lists that have gone before."""
         self._header = parse_header(header)
         self._bound_lag()
         about, size, settings = self._header.bundle, self._header.size, self._settings
         if about is None or size is None:
             self._target = _InDirectory(settings, self.message, size)
+            return
+        if self._header.offer:
+            self._target = OfferTarget(
+                settings.output,
+                self.message,
+                about,
+                settings.bundles,
+                preserve=settings.preserve,
+                overwrite=settings.overwrite,
+            )
             return
         self._target = BundleTarget(
             settings.output,
@@ -173,6 +193,7 @@ class ArrivingFile:
             settings.bundles,
             preserve=settings.preserve,
             fsync=settings.fsync,
+            plans=plans.all() if self._header.offered else None,
         )
 
     def _bound_lag(self) -> None:
@@ -198,15 +219,16 @@ class ArrivingFile:
 
     @property
     def is_at_work(self) -> bool:
-        """A bundle is being made of what has come."""
-        return isinstance(self._target, BundleTarget) and self._target.is_at_work
+        """A bundle is being made of what has come, or what is here is compared with a list."""
+        return isinstance(self._target, (BundleTarget, OfferTarget)) and self._target.is_at_work
 
     def finish(self, written: WrittenFile | None, meanwhile: Callable[[], None]) -> tuple[Path | None, str]:
         """Checks the whole and gives it its name; the path (None: standard output) and digest. A bundle of which
         several things are placed has the path of the directory that they are in. ``meanwhile`` is called if it takes long."""
         if written is not None and isinstance(self._target, BundleTarget):
             self._written = written.size
-            self.placed = self._target.finish(overwrite=self._settings.overwrite, meanwhile=meanwhile)
+            placed, unchanged = self._target.finish(overwrite=self._settings.overwrite, meanwhile=meanwhile)
+            self.placed, self.is_unchanged = placed + unchanged, not placed
             return self.placed[0] if len(self.placed) == 1 else self._settings.output, written.sha256
         if written is not None and isinstance(self._target, _InDirectory) and self._header is not None:
             self._written = written.size
@@ -237,7 +259,7 @@ class ArrivingFile:
                 # What is no file is refused by its first bytes.
                 raise FileFormatError("the message is not a file that the agent knows")
             self._target = _Streamed() if self._stream else _Spooled()
-        assert not isinstance(self._target, (_InDirectory, BundleTarget))
+        assert not isinstance(self._target, (_InDirectory, BundleTarget, OfferTarget))
         return self._target
 
 

@@ -33,6 +33,8 @@ class BundleOptions:
     """Patterns of the shell: of a name, or of a path from its top."""
     xattrs: bool = False
     owner: bool = False
+    changed: bool = False
+    """At the sender: what receivers have is not sent."""
 
 
 @contextlib.contextmanager
@@ -45,7 +47,7 @@ def refusals() -> Iterator[None]:
         raise Refusal(text, code="cannot-read" if code == "storage" else code) from None
 
 
-class _Work:
+class Work:
     """A thread at one end of a socket; the agent has the other."""
 
     def __init__(self, work: Callable[[int], object]) -> None:
@@ -77,6 +79,13 @@ class _Work:
     def is_at_work(self) -> bool:
         return self._thread.is_alive()
 
+    def leave(self) -> None:
+        """Ends what it reads and writes, and does not wait for it."""
+        for end in (self._own, self.agents):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self.agents.close()
+
     def stop(self) -> None:
         """Ends it wherever it is."""
         for end in (self._own, self.agents):
@@ -87,17 +96,20 @@ class _Work:
         self.agents.close()
 
 
+def pack(paths: list[Path], options: BundleOptions) -> wormcast_bundle.Packed:
+    """OSError, or BundleError of what is refused."""
+    return wormcast_bundle.pack(
+        [os.fsencode(path) for path in paths],
+        [os.fsencode(pattern.rstrip("/")) for pattern in options.exclude],
+        options.xattrs,
+        options.owner,
+    )
+
+
 class BundleSource:
     """Files and directories that are sent."""
 
-    def __init__(self, paths: list[Path], options: BundleOptions) -> None:
-        """OSError, or BundleError of what is refused."""
-        packed = wormcast_bundle.pack(
-            [os.fsencode(path) for path in paths],
-            [os.fsencode(pattern.rstrip("/")) for pattern in options.exclude],
-            options.xattrs,
-            options.owner,
-        )
+    def __init__(self, packed: wormcast_bundle.Packed) -> None:
         self.packed = packed
         self.size = packed.size
         self.about = Bundle(len(packed), packed.list_bytes)
@@ -108,14 +120,14 @@ class BundleSource:
     def open(self) -> Iterator[tuple[int, Callable[[bool], str | None]]]:
         """A descriptor for the agent to read from; and why the bundle is not as it was announced, if that is known.
         That takes whether all of it was read: else it breaks off here."""
-        work = _Work(self.packed.write)
+        work = Work(self.packed.write)
         try:
             yield work.agents.fileno(), lambda whole: _fault(work, whole)
         finally:
             work.stop()
 
 
-def _fault(work: _Work, whole: bool) -> str | None:
+def _fault(work: Work, whole: bool) -> str | None:
     """None if it was the agent that broke off."""
     if not whole:
         with contextlib.suppress(OSError):
@@ -141,11 +153,16 @@ class BundleTarget:
         *,
         preserve: bool,
         fsync: bool,
+        plans: list[wormcast_bundle.Plan] | None = None,
     ) -> None:
+        """`plans`: what was here of lists that have gone before; None: none has."""
         self._directory = directory
         self._fsync = fsync
         mask = umask()
-        self._work = _Work(
+        if plans is not None:
+            with contextlib.suppress(OSError):
+                wormcast_bundle.trim_kept(os.fsencode(directory))
+        self._work = Work(
             lambda descriptor: wormcast_bundle.unpack(
                 descriptor,
                 os.fsencode(directory),
@@ -157,6 +174,7 @@ class BundleTarget:
                 owners=options.owner,
                 attributes=options.xattrs,
                 sync=fsync,
+                plans=plans or [],
             )
         )
         try:
@@ -169,18 +187,18 @@ class BundleTarget:
     def fault(self) -> Exception | None:
         """Why no more is taken, when the agent finds that it is not."""
         self._work.wait()
-        return self._error()
+        return error_of(self._work)
 
     @property
     def is_at_work(self) -> bool:
         """Something is being made, or waited for."""
         return self._work.is_at_work
 
-    def finish(self, *, overwrite: bool, meanwhile: Callable[[], None]) -> list[Path]:
-        """All is there: gives it its names. OSError or FileFormatError: nothing is there, but for what is named.
+    def finish(self, *, overwrite: bool, meanwhile: Callable[[], None]) -> tuple[list[Path], list[Path]]:
+        """All is there: gives it its names, which are returned; then those of what was there already, and stays. OSError or FileFormatError: nothing is there, but for what is named.
         ``meanwhile`` is called now and then. What is replaced is removed by ``close``."""
         self._work.wait(meanwhile)
-        fault = self._error()
+        fault = error_of(self._work)
         if fault is not None:
             raise fault
         unpacked = self._work.result
@@ -192,12 +210,13 @@ class BundleTarget:
                 placed.append(self._directory / _place(unpacked, index, top, own if overwrite else None))
             if self._fsync:
                 unpacked.sync()
+            unpacked.done(os.fsencode(self._directory))
         except OSError as error:
             if placed:
                 names = ", ".join(map(shown, placed))
                 raise OSError(error.errno, f"{error.strerror}; {names} is there already") from error
             raise
-        return placed
+        return placed, [self._directory / os.fsdecode(name) for name in unpacked.unchanged()]
 
     def close(self) -> None:
         """Nothing is left of what was not placed, or was replaced; to remove it may take a while."""
@@ -206,14 +225,16 @@ class BundleTarget:
         if isinstance(unpacked, wormcast_bundle.Unpacked):
             threading.Thread(target=unpacked.close).start()
 
-    def _error(self) -> Exception | None:
-        error = self._work.error
-        if not isinstance(error, wormcast_bundle.BundleError):
-            return error
-        code, text = error.args
-        if code == "no_space":
-            return OSError(errno.ENOSPC, text)
-        return OSError(errno.EIO, text) if code == "storage" else FileFormatError(text)
+
+def error_of(work: Work) -> Exception | None:
+    """What went wrong at a receiver."""
+    error = work.error
+    if not isinstance(error, wormcast_bundle.BundleError):
+        return error
+    code, text = error.args
+    if code == "no_space":
+        return OSError(errno.ENOSPC, text)
+    return OSError(errno.EIO, text) if code == "storage" else FileFormatError(text)
 
 
 def _place(unpacked: wormcast_bundle.Unpacked, index: int, top: bytes, kept: set[str] | None) -> str:

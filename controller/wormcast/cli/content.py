@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wormcast.cli.bundle import BundleOptions, BundleSource
+import wormcast_bundle
+
+from wormcast.cli.bundle import BundleOptions, BundleSource, pack
 from wormcast.client import AgentTimeoutError
 from wormcast.client.files import Bundle
 
@@ -27,6 +29,10 @@ class Content:
         self.mode = None if about is None else about.st_mode
         self.mtime_ns = None if about is None else about.st_mtime_ns
         self.bundle: Bundle | None = None
+        self.offer: wormcast_bundle.Offer | None = None
+        """Its list goes first, and then what of it somebody lacks: there is no descriptor before."""
+        self.is_offered = False
+        """Its list has gone before."""
         self.left_out: list[str] = []
         """What is not sent of directories."""
         self.fault: Callable[[bool], str | None] = lambda whole: None  # noqa: ARG005
@@ -64,12 +70,15 @@ class Content:
 def open_content(files: list[Path], options: BundleOptions, deadline: float | None) -> Iterator[Content]:
     """The content of a file (- is standard input), of a directory, or of several of them."""
     if is_bundle(files, options):
-        source = BundleSource(files, options)
-        with source.open() as (descriptor, fault):
-            content = Content(descriptor, deadline)
-            content.size, content.bundle = source.size, source.about
-            content.left_out, content.fault = source.left_out, fault
+        packed = pack(files, options)
+        if options.changed:
+            content = Content(-1, deadline)
+            content.size, content.offer = packed.size - packed.list_bytes, packed.offer()
+            content.left_out = [os.fsdecode(path) for path in packed.left_out]
             yield content
+        else:
+            with open_bundle(packed, deadline) as content:
+                yield content
         return
     [file] = files
     if str(file) == "-":
@@ -86,9 +95,24 @@ def open_content(files: list[Path], options: BundleOptions, deadline: float | No
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def open_bundle(
+    packed: wormcast_bundle.Packed, deadline: float | None, *, is_offered: bool = False
+) -> Iterator[Content]:
+    """The content of files and directories that have been looked at."""
+    source = BundleSource(packed)
+    with source.open() as (descriptor, fault):
+        content = Content(descriptor, deadline)
+        content.size, content.bundle = source.size, source.about
+        content.is_offered = is_offered
+        content.left_out, content.fault = source.left_out, fault
+        yield content
+
+
 def is_bundle(files: list[Path], options: BundleOptions) -> bool:
     """Whether more than the content of one file is sent."""
-    return len(files) > 1 or options.xattrs or options.owner or files[0].is_dir()
+    more = options.xattrs or options.owner or options.changed
+    return len(files) > 1 or more or files[0].is_dir()
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from wormcast.cli.bundle import BundleOptions, BundleSource, shown
+from wormcast.cli.bundle import BundleOptions, pack, shown
 from wormcast.cli.content import is_bundle
 from wormcast.counted import counted
 
@@ -18,9 +18,9 @@ def show_what_is_sent(files: list[Path], options: BundleOptions, as_json: bool) 
     """Files, directories and links, with the paths that receivers would have. OSError, BundleError."""
     left_out: list[str] = []
     if is_bundle(files, options):
-        source = BundleSource(files, options)
-        entries = [(os.fsdecode(path), kind, size) for path, kind, size in source.packed.entries()]
-        left_out = source.left_out
+        packed = pack(files, options)
+        entries = [(os.fsdecode(path), kind, size) for path, kind, size in packed.entries()]
+        left_out = [os.fsdecode(path) for path in packed.left_out]
     elif str(files[0]) == "-":
         raise click.UsageError("What comes from standard input cannot be known before.")
     else:

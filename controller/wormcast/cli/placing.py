@@ -95,7 +95,8 @@ class PartialFile:
 
 
 def remove_left_behind(directory: Path) -> int:
-    """Removes what programs that were killed have left in a directory; gives how many files and directories."""
+    """Removes what programs that were killed have left in a directory; gives how many files and directories. What the
+    next transfer can go on with stays for a while."""
     count = 0
     with os.scandir(directory) as entries:
         left = [Path(entry.path) for entry in entries if _PARTIAL.fullmatch(entry.name)]
@@ -115,6 +116,8 @@ def remove_left_behind(directory: Path) -> int:
                     )
             finally:
                 os.close(descriptor)
+    with contextlib.suppress(OSError):
+        count += wormcast_bundle.trim_kept(os.fsencode(directory))
     return count
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from wormcast.cli.arriving import ArrivingFile, FileSettings
-from wormcast.cli.bundle import EXTEND_INTERVAL_S
 from wormcast.cli.outlet import Outlet
 from wormcast.cli.placing import remove_left_behind
 from wormcast.cli.progress import ProgressLine, facts_of
 from wormcast.cli.refusal import Refusal, show
-from wormcast.cli.session import Session, described, place_of, report_of
+from wormcast.cli.session import OFFER_LOOK_S, Session, described, place_of, report_of
 from wormcast.client import (
     Agent,
     AgentGoneError,
@@ -172,13 +171,15 @@ class _Session(Session):
         while not self.is_over:
             writing = self._outlet is not None and self._outlet.is_busy
             left = None if timeout_s is None else max(came + timeout_s - time.monotonic(), 0.0)
-            if self.is_at_work:
-                left = EXTEND_INTERVAL_S if left is None else min(left, EXTEND_INTERVAL_S)
+            look_s = self.look_s
+            if look_s is not None:
+                left = look_s if left is None else min(left, look_s)
             event = receiver.next_event(0 if writing else left)
+            self.answer_offers()
             self.extend()
             if event is not None:
                 self.take(event)
-            if event is not None or writing:
+            if event is not None or writing or look_s == OFFER_LOOK_S:
                 came = time.monotonic()
             elif timeout_s is not None and time.monotonic() >= came + timeout_s:
                 raise _NothingCameError(f"nothing has come for {timeout_s:g} s")
@@ -259,9 +260,13 @@ class _Session(Session):
         else:
             self._line.say(f"wormcast: {file.shown}: {reason}")
 
+    def _refused(self, file: ArrivingFile, reason: str) -> None:
+        self._line.note("refused", f"{file.shown} will not be taken: {reason}")
+
     def _show(self) -> None:
         """All files together: one line has no room for more."""
-        files = [file for file in self._files.values() if file.name is not None]
+        named = [file for file in self._files.values() if file.name is not None]
+        files = [file for file in named if file.offer is None]
         if not files:
             self._line.show(None)
             return

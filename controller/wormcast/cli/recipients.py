@@ -18,7 +18,7 @@ _LOOK_S = 0.2
 """Between two looks at the group."""
 _NOTE_S = 1.0
 """After so long it says whom it waits for."""
-_NOT_THERE = ("unknown_group", "no_plan")
+NOT_THERE = ("unknown_group", "no_plan")
 """How an agent refuses a group that its plan does not have, or not yet."""
 
 OpenSender = Callable[[int | str], Sender]
@@ -74,13 +74,13 @@ def open_sender(
     agent: Agent,
     recipients: Recipients,
     opening: OpenSender,
-    timeout_s: float | None,
+    passed: tuple[str, float],
     note: Callable[[str, list[int]], None],
 ) -> Sender:
     """A sender to the recipients, once they are there: of hosts the group is in force, and of members that are waited
     for each one receives.
 
-    `opening` opens a sender to a group, `timeout_s` is the time of the whole command, which `agent.deadline` ends.
+    `opening` opens a sender to a group, `passed` is the option for the time that `agent.deadline` ends, and its seconds.
     `note` is told once who is waited for. Raises `MembersMissingError`, `Refusal`, `AgentError`.
     """
     if recipients.group is not None and recipients.wait_s is None:
@@ -89,7 +89,7 @@ def open_sender(
     if own is None:
         text = "no controller has registered the agent of this host yet; 'wormcast status' shows why"
         raise Refusal(text, code="no-plan")
-    return _Waiting(agent, own, recipients, opening, timeout_s, note).sender()
+    return _Waiting(agent, own, recipients, opening, passed, note).sender()
 
 
 class _Waiting:
@@ -99,14 +99,14 @@ class _Waiting:
         own: int,
         recipients: Recipients,
         opening: OpenSender,
-        timeout_s: float | None,
+        passed: tuple[str, float],
         note: Callable[[str, list[int]], None],
     ) -> None:
         self._agent, self._own, self._recipients, self._opening = agent, own, recipients, opening
         self._note = note
         self._whole = agent.deadline
         """Of the command."""
-        self._option, self._seconds = "--timeout", timeout_s or 0.0
+        self._option, self._seconds = passed
         self._deadline = self._whole
         if (wait_s := recipients.wait_s) is not None:
             end = time.monotonic() + wait_s
@@ -217,7 +217,7 @@ class _Waiting:
         try:
             sender = self._opening(group["id"])
         except RefusedError as error:
-            if error.code not in _NOT_THERE:
+            if error.code not in NOT_THERE:
                 raise
             return None
         known = sender.group

@@ -50,7 +50,7 @@ def report_outcome(
     outcome: Outcome,
     sender: Sender,
     name: str,
-    count: int,
+    sent: tuple[int, int | None],
     digest: str,
     seconds: float,
     unclaimed: set[int],
@@ -58,12 +58,13 @@ def report_outcome(
     as_json: bool,
     only_present: bool,
 ) -> int:
-    """Every member is settled; gives the exit status. Those left out do not count with `only_present`, but where no
+    """Every member is settled; gives the exit status. ``sent``: bytes, and of how many if receivers had some. Those left out do not count with `only_present`, but where no
     other member is, nobody has the file, which is no success."""
     retransmissions = sender.progress.retransmissions
     left_out = [member for member in outcome.members if member.left_out and member.state != "delivered"]
     those = [member for member in outcome.members if not (only_present and member in left_out)]
     failed = [member for member in those if member.state != "delivered"]
+    count, total = sent
     rate = count * 8 / seconds / 1e6
     if as_json:
         report = {
@@ -72,6 +73,7 @@ def report_outcome(
             "message": outcome.message,
             "name": name,
             "bytes": count,
+            **({} if total is None else {"total_bytes": total}),
             "sha256": digest or None,
             "stopped": outcome.stopped,
             "seconds": round(seconds, 6),
@@ -100,32 +102,34 @@ def report_outcome(
         if outcome.stopped:
             text = f"stopped after {count} bytes and {seconds:.2f} s: every member has failed; {again}"
         else:
-            text = f"{count} bytes in {seconds:.2f} s, {rate:.1f} Mb/s, {again}"
+            text = f"{count} bytes{'' if total is None else f' for {total}'} in {seconds:.2f} s, {rate:.1f} Mb/s, {again}"
         click.echo(text)
     return Exit.INCOMPLETE if failed or (left_out and not those) else Exit.DONE
 
 
 def report_timeout(
     name: str,
-    timeout_s: float,
+    passed: tuple[str, float],
     sender: Sender | None,
-    known: list[MemberState],
+    members: list[MemberState],
     leftover: str,
     why: str,
     as_json: bool,
-) -> None:
-    """The time is over: what is known of each member, and what becomes of the file."""
-    members = known or ([] if sender is None else _unknown(sender))
-    text = f"after {timeout_s:g} s (--timeout): {_summary(members) or why}"
+) -> int:
+    """The time is over: what is known of each member, and what becomes of the file. Gives the exit status."""
+    option, seconds = passed
+    text = f"after {seconds:g} s ({option}): {_summary(members) or why}"
     if sender is None:
         leftover = "cancelled"
         text += "; nothing was sent"
     refusal = Refusal(text, code="timeout", exit_code=Exit.TIMEOUT)
-    _report_unsettled(refusal, name, sender, members, leftover, as_json, timeout_s=timeout_s)
+    more = {option.removeprefix("--") + "_s": seconds}
+    _report_unsettled(refusal, name, sender, members, leftover, as_json, **more)
+    return Exit.TIMEOUT
 
 
-def report_missing(name: str, missing: MembersMissingError, as_json: bool) -> None:
-    """The time is over before all members were there."""
+def report_missing(name: str, missing: MembersMissingError, as_json: bool) -> int:
+    """The time is over before all members were there. Gives the exit status."""
     text = f"after {missing.seconds:g} s ({missing.option}): {missing.reason}; nothing was sent"
     if as_json:
         members = missing.members
@@ -138,18 +142,18 @@ def report_missing(name: str, missing: MembersMissingError, as_json: bool) -> No
         }
         click.echo(json.dumps(report))
     show(Refusal(text, code="timeout", exit_code=Exit.TIMEOUT), as_json)
+    return Exit.TIMEOUT
 
 
-def report_agent_gone(name: str, sender: Sender, why: str, as_json: bool) -> None:
-    """The agent ended, and with it the stream: what is known of each member."""
-    members, leftover = _unknown(sender), "lost"
-    if not sender.was_ended:
-        # Nobody can have all of what was not all sent.
-        members = [MemberState(member.host, "failed", "the agent of the sender ended") for member in members]
-        leftover = "cancelled"
+def report_agent_gone(
+    name: str, sender: Sender, members: list[MemberState], why: str, as_json: bool, *, was_ended: bool
+) -> int:
+    """The agent ended, and with it the stream: what is known of each member. Gives the exit status."""
+    leftover = "lost" if was_ended else "cancelled"
     text = f"{why} in the middle of the message: {_summary(members)}"
     refusal = Refusal(text, code="agent-gone", exit_code=Exit.INCOMPLETE)
     _report_unsettled(refusal, name, sender, members, leftover, as_json)
+    return Exit.INCOMPLETE
 
 
 def _count(members: list[MemberState]) -> dict[str, int]:
@@ -207,9 +211,12 @@ def _known_of(leftover: str, members: list[MemberState]) -> dict[str, Any]:
     return {**counts, "leftover": leftover, "members": states}
 
 
-def _unknown(sender: Sender) -> list[MemberState]:
+def unknown_members(sender: Sender, *, may_have_it: bool = True) -> list[MemberState]:
+    """The members of which nothing is known. Without all of it sent nobody can have it."""
     group = sender.group
     others = [MemberState(host, "unknown") for host in group.members if host != sender.origin]
+    if not may_have_it:
+        others = [MemberState(one.host, "failed", "the agent of the sender ended") for one in others]
     return others + [MemberState(one.host, "failed", one.reason, True) for one in group.left_out]
 
 

@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wormcast.cli.bundle import BundleOptions, shown
-from wormcast.cli.content import Content, open_content
-from wormcast.cli.progress import ProgressLine, Rate, facts_of
-from wormcast.cli.recipients import MembersMissingError, Recipients, open_sender
+from wormcast.cli.bundle import BundleOptions
+from wormcast.cli.content import Content, open_bundle, open_content
+from wormcast.cli.offering import offer_list, reason_of, wait_for_reasons
+from wormcast.cli.recipients import NOT_THERE, MembersMissingError, Recipients, open_sender
+from wormcast.cli.rest import Unavailable
+from wormcast.cli.send_display import SendDisplay
 from wormcast.cli.send_report import (
     Outcome,
     report_agent_gone,
     report_missing,
     report_outcome,
     report_timeout,
+    unknown_members,
 )
+from wormcast.cli.tries import Tries
 from wormcast.client import (
     Agent,
     AgentError,
     AgentGoneError,
     AgentTimeoutError,
+    AgentUnavailableError,
     HandleClosedError,
     MemberState,
-    Progress,
     RefusedError,
     Sender,
 )
 from wormcast.client.files import DIGEST_BYTES, encode_file_start, safe_file_name
-from wormcast.counted import counted
-from wormcast.exits import Exit
 
 _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""
 _LOOK_S = 1.0
 """Between two looks whether any member is left: most failures are reported at once."""
-_GATHER_S = 0.25
-"""Hosts without receiver that are found within this time are named together."""
+
+
+_OPEN = ("unconfirmed", "pending")
+"""States of members that may still get it."""
 
 
 class _NobodyLeftError(Exception):
@@ -60,6 +66,8 @@ class _Sending:
     message: int | None = None
     count: int = 0
     digest: str = ""
+    is_offering: bool = False
+    """Nothing of the files has been sent, but their list."""
     since: float = 0.0
     """When the agent was ready to take the file."""
 
@@ -69,80 +77,187 @@ def send_files(
     options: BundleOptions,
     recipients: Recipients,
     name: str | None,
-    timeout_s: float | None,
+    tries: Tries,
     rate_bits: int | None,
     lag_bytes: int | None,
     socket: Path | None,
     as_json: bool,
 ) -> int:
-    """Sends files and directories as one message; returns the exit status. The time given is for all of it.
-    Members at which more than ``lag_bytes`` wait for their receiver do not get it; None: all wait for them."""
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    state = _Sending(safe_file_name(name or _name(files)), lag_bytes)
+    """Sends files and directories as one message, and again to those that failed if that is asked for; returns the
+    exit status. Members at which more than ``lag_bytes`` wait for their receiver do not get it; None: all wait."""
+    shown_name = safe_file_name(name or _name(files))
+    deadline = tries.begin()
+    there: set[int] = set()
+    is_first = True
     with contextlib.ExitStack() as stack:
         content = stack.enter_context(open_content(files, options, deadline))
-        display = stack.enter_context(_Display(state.shown, content.size, as_json=as_json))
+        display = stack.enter_context(SendDisplay(shown_name, content.size, as_json=as_json))
         display.note_left_out(content.left_out)
-        agent = None
-        try:
-            # However long the agent takes: a machine that stands still has not failed.
-            agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
-            state.sender = open_sender(
-                agent,
-                recipients,
-                lambda group: agent.open_sender(
-                    group,
-                    on_progress=display.update,
-                    on_unclaimed=display.note_unclaimed,
-                    on_slow=display.note_slow,
-                    rate_bits=rate_bits,
-                ),
-                timeout_s,
-                display.note_waiting,
+        while True:
+            attempt = _Attempt(
+                recipients, content, _Sending(shown_name, lag_bytes), tries.passed, there, display, as_json
             )
-            outcome = _send(agent, state.sender, content, state, display)
-        except MembersMissingError as missing:
-            display.close()
-            report_missing(state.shown, missing, as_json)
-            return Exit.TIMEOUT
-        except AgentTimeoutError as error:
-            assert timeout_s is not None
-            known = _give_up(agent, state)
-            if known is None:
-                display.close()
-                report_timeout(state.shown, timeout_s, state.sender, [], "unknown", str(error), as_json)
-                return Exit.TIMEOUT
-            members, leftover = known
-            if leftover == "cancelled" or any(m.state in ("unconfirmed", "pending") for m in members):
-                display.close()
-                report_timeout(state.shown, timeout_s, state.sender, members, leftover, str(error), as_json)
-                return Exit.TIMEOUT
-            outcome = Outcome(state.message, members)
-        except AgentGoneError as error:
-            if state.sender is None:
-                raise
-            display.close()
-            report_agent_gone(state.shown, state.sender, str(error), as_json)
-            return Exit.INCOMPLETE
-        except _NobodyLeftError as nobody:
-            assert agent is not None
-            assert state.sender is not None
-            _cancel(agent, state.sender)
-            outcome = Outcome(state.message, nobody.members, stopped=True)
-    assert state.sender is not None
-    seconds = time.monotonic() - state.since
-    return report_outcome(
-        outcome,
-        state.sender,
-        state.shown,
-        state.count,
-        state.digest,
-        seconds,
-        display.unclaimed,
-        display.slow,
-        as_json,
-        recipients.only_present,
-    )
+            try:
+                end = attempt.run(socket, deadline, rate_bits)
+            except (AgentUnavailableError, AgentGoneError, Unavailable, RefusedError) as error:
+                if is_first or (isinstance(error, RefusedError) and error.code not in NOT_THERE):
+                    raise
+                # The agent or the controller may be starting again.
+                if not tries.go_on(functools.partial(display.note_again, str(error))):
+                    raise
+            else:
+                if end.why is None or not tries.go_on(functools.partial(display.note_again, end.why)):
+                    display.close()
+                    return end.report()
+            deadline, is_first = tries.begin(), False
+
+
+@dataclass
+class _End:
+    """How a try ended: what is said of it if it is the last, and why another one may do better."""
+
+    report: Callable[[], int]
+    why: str | None
+
+
+@dataclass
+class _Attempt:
+    """One try."""
+
+    recipients: Recipients
+    content: Content
+    state: _Sending
+    passed: tuple[str, float]
+    """The option that ends it, and its seconds."""
+    there: set[int]
+    """Members that have confirmed all of it, in this try or one before."""
+    display: SendDisplay
+    as_json: bool
+
+    def run(self, socket: Path | None, deadline: float | None, rate_bits: int | None) -> _End:
+        """AgentUnavailableError, AgentGoneError or RefusedError: nothing was sent."""
+        state = self.state
+        with contextlib.ExitStack() as stack:
+            agent = None
+            try:
+                # However long the agent takes: a machine that stands still has not failed.
+                agent = stack.enter_context(Agent(socket, timeout_s=None, deadline=deadline))
+                state.sender = self._open(agent, rate_bits)
+                state.since = time.monotonic()
+                self.display.describe(state.sender)
+                outcome = self._send(agent, state.sender, deadline)
+            except MembersMissingError as missing:
+                return _End(functools.partial(self._report_missing, missing), missing.reason)
+            except AgentTimeoutError as error:
+                known = _give_up(agent, state)
+                if known is None or known[1] == "cancelled" or any(m.state in _OPEN for m in known[0]):
+                    return self._timed_out(known, str(error))
+                outcome = Outcome(state.message, known[0])
+            except AgentGoneError as error:
+                if state.sender is None:
+                    raise
+                return _End(functools.partial(self._report_gone, str(error)), str(error))
+            except _NobodyLeftError as nobody:
+                assert agent is not None
+                assert state.sender is not None
+                _cancel(agent, state.sender)
+                outcome = Outcome(state.message, nobody.members, stopped=True)
+        return self._settled(outcome)
+
+    def _open(self, agent: Agent, rate_bits: int | None) -> Sender:
+        return open_sender(
+            agent,
+            self.recipients,
+            lambda group: agent.open_sender(
+                group,
+                on_progress=self.display.update,
+                on_unclaimed=self.display.note_unclaimed,
+                on_slow=self.display.note_slow,
+                rate_bits=rate_bits,
+            ),
+            self.passed,
+            self.display.note_waiting,
+        )
+
+    def _send(self, agent: Agent, sender: Sender, deadline: float | None) -> Outcome:
+        offer, state = self.content.offer, self.state
+        if offer is None:
+            return _write_all(agent, sender, self.content, state)
+        state.is_offering = True
+        offered = offer_list(agent, sender, offer, state.shown, self.display.unclaimed)
+        reasons = {one.host: one.reason for one in offered if one.state == "failed"}
+        if len(reasons) == len(offered):
+            return Outcome(None, offered, stopped=True)
+        with open_bundle(offer.bundle(), deadline, is_offered=True) as content:
+            self.display.expect(content.size)
+            outcome = _write_all(agent, sender, content, state)
+        failed = [one for one in outcome.members if one.host not in reasons]
+        wait_for_reasons(agent, sender, failed, self.display.unclaimed)
+        members = [
+            one
+            if one.state == "delivered"
+            else replace(one, reason=reasons.get(one.host) or reason_of(sender, one.host, one.reason))
+            for one in outcome.members
+        ]
+        return replace(outcome, members=members)
+
+    def _settled(self, outcome: Outcome) -> _End:
+        sender, state = self.state.sender, self.state
+        assert sender is not None
+        self.there.update(one.host for one in outcome.members if one.state == "delivered")
+        outcome = replace(outcome, members=self._with_there(outcome.members))
+        only_present = self.recipients.only_present
+        lacking = [
+            one.host
+            for one in outcome.members
+            if one.state != "delivered" and not (only_present and one.left_out)
+        ]
+        seconds = time.monotonic() - state.since
+        report = functools.partial(
+            report_outcome,
+            outcome,
+            sender,
+            state.shown,
+            (state.count, self.content.size if self.content.offer is not None else None),
+            state.digest,
+            seconds,
+            self.display.unclaimed,
+            self.display.slow,
+            self.as_json,
+            only_present,
+        )
+        hosts = ", ".join(map(str, lacking))
+        return _End(report, f"host{'s' if len(lacking) > 1 else ''} {hosts} failed" if lacking else None)
+
+    def _timed_out(self, known: tuple[list[MemberState], str] | None, why: str) -> _End:
+        sender = self.state.sender
+        members, leftover = known or ([] if sender is None else unknown_members(sender), "unknown")
+        report = functools.partial(
+            report_timeout,
+            self.state.shown,
+            self.passed,
+            sender,
+            self._with_there(members),
+            leftover,
+            why,
+            self.as_json,
+        )
+        return _End(report, f"{self.passed[1]:g} s ({self.passed[0]}) have passed")
+
+    def _report_gone(self, why: str) -> int:
+        state, sender = self.state, self.state.sender
+        assert sender is not None
+        was_ended = sender.was_ended and not state.is_offering
+        members = self._with_there(unknown_members(sender, may_have_it=was_ended))
+        return report_agent_gone(state.shown, sender, members, why, self.as_json, was_ended=was_ended)
+
+    def _report_missing(self, missing: MembersMissingError) -> int:
+        missing.members = self._with_there(missing.members)
+        return report_missing(self.state.shown, missing, self.as_json)
+
+    def _with_there(self, members: list[MemberState]) -> list[MemberState]:
+        """What a member has confirmed it has, whatever became of it since."""
+        return [MemberState(one.host, "delivered") if one.host in self.there else one for one in members]
 
 
 def _name(files: list[Path]) -> str:
@@ -153,9 +268,7 @@ def _name(files: list[Path]) -> str:
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
-def _send(agent: Agent, sender: Sender, content: Content, state: _Sending, display: _Display) -> Outcome:
-    state.since = time.monotonic()
-    display.describe(sender)
+def _write_all(agent: Agent, sender: Sender, content: Content, state: _Sending) -> Outcome:
     _write(agent, sender, content, state)
     state.message = sender.end()
     stable = sender.wait_stable(state.message)
@@ -173,6 +286,11 @@ def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], s
         return None
     agent.deadline = time.monotonic() + _GRACE_S
     try:
+        if state.is_offering:
+            # Who has the list has nothing of the files.
+            state.sender.give_up()
+            others = unknown_members(state.sender)
+            return [m if m.state == "failed" else MemberState(m.host, "pending") for m in others], "cancelled"
         known = state.sender.message_state()
         if known.ended:
             return known.members, "continues"
@@ -188,11 +306,20 @@ def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], s
 def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> None:
     """Header, content, digest. A file that changes its size meanwhile is not sent."""
     size = content.size
-    about = (content.mode, content.mtime_ns, content.bundle, state.lag_bytes)
-    start = encode_file_start(state.shown, size, *about)
+    start = encode_file_start(
+        state.shown,
+        size,
+        content.mode,
+        content.mtime_ns,
+        content.bundle,
+        state.lag_bytes,
+        offered=content.is_offered,
+    )
     if size is not None:
         sender.announce(len(start) + size + DIGEST_BYTES)
     sender.write(start)
+    # Until now the agent would tell who has the list, as of the message that was ended last.
+    state.is_offering = False
     watch = _Watch(sender)
     try:
         if size is None:
@@ -261,86 +388,3 @@ def _cancel(agent: Agent, sender: Sender) -> None:
     agent.deadline = time.monotonic() + _GRACE_S
     with contextlib.suppress(AgentError):
         sender.cancel()
-
-
-class _Display:
-    """How far it has come, and who does not receive."""
-
-    def __init__(self, name: str, size: int | None, *, as_json: bool) -> None:
-        self.unclaimed: set[int] = set()
-        """Hosts at which nobody received when the file came."""
-        self.slow: set[int] = set()
-        """Hosts that took it slower than it came."""
-        self._unreported: set[int] = set()
-        self._report_at = 0.0
-        self._label = ""
-        self._where = ""
-        self._name = name
-        self._size = size
-        self._line = ProgressLine(quiet=as_json, as_json=as_json)
-        self._rate = Rate()
-
-    def __enter__(self) -> _Display:
-        self._line.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._say()
-        self._line.__exit__(*error)
-
-    def close(self) -> None:
-        """Nothing more is shown."""
-        self._say()
-        self._line.close()
-
-    def describe(self, sender: Sender) -> None:
-        """Once the group is known."""
-        self._label = str(sender.group.number)
-        others = [member for member in sender.group.members if member != sender.origin]
-        self._where = f"at {counted(len(others), 'host')}"
-
-    def update(self, progress: Progress) -> None:
-        if self._unreported and time.monotonic() >= self._report_at:
-            self._say()
-        rate = self._rate.note(time.monotonic(), progress.sent_bytes)
-        stable = progress.stable_bytes if self._size is None else min(progress.stable_bytes, self._size)
-        more = [
-            self._where,
-            f"{progress.sent_bytes / 2**20:.1f} MiB sent",
-            counted(progress.retransmissions, "retransmission"),
-        ]
-        self._line.show(facts_of(self._name, stable, self._size, rate, *more))
-
-    def note_left_out(self, paths: list[str]) -> None:
-        """What is neither file, directory nor link is not sent."""
-        if paths:
-            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-            text = f"{shown(paths[0])}{more}: no file, directory or link; not sent"
-            self._line.note("left-out", text, paths=paths)
-
-    def note_waiting(self, text: str, hosts: list[int]) -> None:
-        """Nothing is sent yet."""
-        self._line.note("members-missing", text, hosts=hosts)
-
-    def note_unclaimed(self, host: int) -> None:
-        """Nobody receives there."""
-        if host not in self.unclaimed:
-            self.unclaimed.add(host)
-            self._report_at = self._report_at if self._unreported else time.monotonic() + _GATHER_S
-            self._unreported.add(host)
-
-    def note_slow(self, host: int) -> None:
-        """What comes there waits for its receiver."""
-        if host not in self.slow:
-            self.slow.add(host)
-            text = f"host {host} takes it slower than it comes; others wait for it"
-            self._line.note("member-slow", text, hosts=[host])
-
-    def _say(self) -> None:
-        hosts = sorted(self._unreported)
-        self._unreported.clear()
-        if not hosts:
-            return
-        named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
-        text = f"no receiver on {named} yet; waiting for 'wormcast recv --group {self._label}' there"
-        self._line.note("no-receiver", text, hosts=hosts)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wormcast.cli.arriving import ArrivingFile, FileSettings, is_full
 from wormcast.cli.bundle import EXTEND_INTERVAL_S, shown
+from wormcast.cli.offered import WHY, WHY_CHARS_MAX, Plans, answer_of
 from wormcast.client import (
     AbortReason,
     AgentError,
@@ -29,6 +30,8 @@ from wormcast.client import (
 )
 from wormcast.client.files import FileFormatError
 
+OFFER_LOOK_S = 0.05
+"""Between two looks whether what is here has been compared with a list."""
 NAMED_MOST = 4
 """Of what a message has placed."""
 
@@ -80,6 +83,7 @@ class Session(ABC):
         self._stream = stream
         self._extend_at = 0.0
         self._files: dict[IncomingMessage, ArrivingFile] = {}
+        self._plans = Plans()
 
     def take(self, event: ReceiverEvent) -> None:
         """Handles an event; trouble with one file does not end the session."""
@@ -91,7 +95,7 @@ class Session(ABC):
         with self._trouble_of(file):
             match event:
                 case MessageBegin() if event.header is not None:
-                    file.place(event.header)
+                    file.place(event.header, self._plans)
                     self._show()
                 case MessageData():
                     file.write(event.data)
@@ -103,15 +107,34 @@ class Session(ABC):
                     raise fault
                 case FileFailed():
                     self._fail(file, event.reason, _abort_reason(event.code))
+                case MessageEnd() if file.offer is not None:
+                    file.has_ended = True
                 case MessageEnd():
                     self._finish(file, event.arrival, event.file)
                 case MessageLost():
                     self._lose(file, event.reason)
 
     @property
-    def is_at_work(self) -> bool:
-        """Something is being made of what has come, which may take its time."""
-        return any(file.is_at_work for file in self._files.values())
+    def look_s(self) -> float | None:
+        """How long to wait for what comes next: something may be made of what has come, or compared with it."""
+        if any(file.has_ended for file in self._files.values()):
+            return OFFER_LOOK_S
+        return EXTEND_INTERVAL_S if any(file.is_at_work for file in self._files.values()) else None
+
+    def answer_offers(self) -> None:
+        """Those that have been compared: their senders learn what is lacking here."""
+        for file in [file for file in self._files.values() if file.has_ended and not file.is_at_work]:
+            with self._trouble_of(file):
+                assert file.offer is not None
+                plan = file.offer.plan()
+                self._plans.add(plan)
+                # Without it all is sent.
+                with contextlib.suppress(RefusedError):
+                    file.message.answer(answer_of(plan))
+                self._files.pop(file.message)
+                file.drop()
+                with contextlib.suppress(RefusedError):
+                    file.message.confirm()
 
     def extend(self) -> None:
         """To be called every EXTEND_INTERVAL_S: the agent learns that nobody stands still who is at work."""
@@ -163,6 +186,10 @@ class Session(ABC):
         """Nothing of it is kept."""
 
     @abstractmethod
+    def _refused(self, file: ArrivingFile, reason: str) -> None:
+        """What goes with a list will not be taken."""
+
+    @abstractmethod
     def _show(self) -> None:
         """Something is as it was not before."""
 
@@ -197,10 +224,17 @@ class Session(ABC):
         self._fail(file, text, "no_space" if is_full(error) else "storage")
 
     def _fail(self, file: ArrivingFile, reason: str, abort: AbortReason | None) -> None:
-        self._files.pop(file.message)
+        self._files.pop(file.message, None)
+        header, is_offer = file.header, file.offer is not None
         file.drop()
         if abort is not None:
+            if header is not None and (header.offer or header.offered):
+                with contextlib.suppress(AgentError):
+                    file.message.answer(WHY + reason[:WHY_CHARS_MAX])
             with contextlib.suppress(AgentError):
                 file.message.abort(abort)
-        self._failed(file, reason)
+        if not is_offer:
+            self._failed(file, reason)
+        elif abort is not None:
+            self._refused(file, reason)
         self._show()

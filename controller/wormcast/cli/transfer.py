@@ -5,10 +5,12 @@ What sends and receives is imported in the functions, because rich is slow to lo
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import sys
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -37,6 +39,7 @@ SECONDS_MAX = 86_400 * 365
 """Of a time limit."""
 ASK_TIMEOUT_S = 1.0
 """`status` is about the agent: what a controller has to say goes without saying after so long."""
+RETRY_MAX = 1000
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 SIZE_UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 LAG_BYTES = 8 << 20
@@ -83,6 +86,31 @@ def _seconds(
             "without limit"
         )
     return value
+
+
+def _deadline(
+    context: click.Context,
+    parameter: click.Parameter,
+    value: str | None,
+) -> float | None:
+    if value is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return _seconds(context, parameter, float(value))
+    now = datetime.now().astimezone()
+    try:
+        if re.fullmatch(r"[0-9]{2}:[0-9]{2}(:[0-9]{2})?", value):
+            when = datetime.combine(now.date(), time.fromisoformat(value)).astimezone()
+            when = when if when > now else when + timedelta(days=1)
+        else:
+            when = datetime.fromisoformat(value).astimezone()
+    except (ValueError, OverflowError, OSError):
+        text = f"{value!r} is neither seconds nor a time; write it as 600, 17:30 or 2026-12-24T17:30"
+        raise click.BadParameter(text) from None
+    left_s = (when - now).total_seconds()
+    if not 0 < left_s <= SECONDS_MAX:
+        raise click.BadParameter(f"{value!r} is not a time from now on, within {SECONDS_MAX} s")
+    return left_s
 
 
 def _wait_seconds(
@@ -185,10 +213,30 @@ def _lag(
 @owner_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
 @click.option(
+    "--changed",
+    is_flag=True,
+    help="Send only what receivers lack: they compare the list of all files with their own, and with what a broken "
+    "transfer has left.",
+)
+@click.option(
+    "--retry",
+    type=click.IntRange(0, RETRY_MAX),
+    metavar="N",
+    default=0,
+    help="Send again to members that failed, up to N times; as with --changed, without what they have.",
+)
+@click.option(
     "--timeout",
     type=float,
     callback=_seconds,
-    help="End after this many seconds, and say what is known of each member.",
+    help="End after this many seconds, and say what is known of each member; with --retry, end each try.",
+)
+@click.option(
+    "--deadline",
+    "deadline_s",
+    callback=_deadline,
+    metavar="SECONDS|TIME",
+    help="The same of all tries: seconds from now, or a time such as 17:30 or 2026-12-24T17:30.",
 )
 @click.option(
     "--rate",
@@ -242,7 +290,10 @@ def send(
     xattrs: bool,
     owner: bool,
     dry_run: bool,
+    changed: bool,
+    retry: int,
     timeout: float | None,
+    deadline_s: float | None,
     rate_bits: int | None,
     slow: str,
     lag_bytes: int | None,
@@ -272,9 +323,14 @@ def send(
     this is unknown. If not all of the file was sent by then, it is cancelled and members
     drop what they have. Otherwise it is still on its way.
 
+    With --changed a transfer that broke goes on where each member is, whoever of sender,
+    receiver, agent and controller ended: send the same again. Members keep what came of it
+    for seven days. Each file is checked whole before it has its name. A receiver that writes
+    to standard output takes nothing that is sent like this.
+
     The file goes with its name, permissions and time of change. When every member has failed
     the command stops. If the agent of this host ends meanwhile, it says what is known of each
-    member; nothing is sent again.
+    member; without --retry nothing is sent again.
 
     \b
     Exit status:
@@ -282,19 +338,21 @@ def send(
     1   the group was deleted meanwhile
     2   the options, the file or the group is refused
     3   some members failed or are away, or the agent ended meanwhile: what is known of each is listed
-    4   --timeout passed, or --wait-for-members, and then nothing was sent
+    4   --timeout or --deadline passed, or --wait-for-members, and then nothing was sent
     69  no agent, or no controller for --to or --wait-for-members
     """
     from wormcast.cli.bundle import BundleOptions, refusals
     from wormcast.cli.content import is_bundle
     from wormcast.cli.recipients import Recipients
+    from wormcast.cli.tries import Tries
 
-    paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner)
-    if Path("-") in paths and (len(paths) > 1 or xattrs or owner):
-        text = "standard input (-) goes alone, without --xattrs and --owner"
+    changed = changed or retry > 0
+    paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner, changed=changed)
+    if Path("-") in paths and (len(paths) > 1 or xattrs or owner or changed):
+        text = "standard input (-) goes alone, without --xattrs, --owner, --changed and --retry"
         raise Refusal(text, code="out-of-range", value="-")
     if name is not None and is_bundle(paths, options):
-        text = "--name has no effect on directories, several files, --xattrs and --owner; it is for one file"
+        text = "--name has no effect on directories, several files, --xattrs, --owner, --changed and --retry; it is for one file"
         raise Refusal(text, code="without-effect", value="--name")
     if exclude and not is_bundle(paths, options):
         text = "--exclude has no effect on one file; it is for directories and several files"
@@ -328,10 +386,9 @@ def send(
     )
     try:
         with refusals():
+            tries = Tries(retry, timeout, deadline_s)
             lag_bytes = None if slow == "wait" else lag_bytes or LAG_BYTES
-            code = send_files(
-                paths, options, recipients, name, timeout, rate_bits, lag_bytes, socket, as_json
-            )
+            code = send_files(paths, options, recipients, name, tries, rate_bits, lag_bytes, socket, as_json)
     except (AgentError, OSError) as error:
         fail(error)
     sys.exit(code)
@@ -387,7 +444,8 @@ def recv(
     it comes. The rate that is shown is that at which it came over the network.
 
     If the agent of this host ends, files that are arriving are lost, and the command waits
-    for the agent and goes on.
+    for the agent and goes on. What came of those sent with --changed is kept for their next
+    transfer, under a hidden name in the directory, for seven days and of four transfers at most.
 
     \b
     Exit status:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -138,6 +138,11 @@ class AsyncSender(_Connected):
         """Waits until every member that will ever have the message has confirmed it."""
         return await self._call(lambda: self._sender.wait_stable(message))
 
+    async def wait_answers(self, hosts: Iterable[int], timeout_s: float) -> dict[int, str]:
+        """What receivers have said of the message that ended last, once all of these have, or after so long."""
+        await self._call(lambda: self._sender.wait_answers(hosts, timeout_s))
+        return dict(self._sender.answers)
+
     async def cancel(self) -> None:
         """Gives up the message being written."""
         await self._call(self._sender.cancel)
@@ -192,7 +197,7 @@ class AsyncReceiver(_Connected):
         return await self._call(lambda: self._receiver.next_event(timeout_s))
 
     async def settle(self, work: Callable[[], T]) -> T:
-        """Calls a method of a message, as ``message.confirm`` or ``message.abort``, where that may be done."""
+        """Calls a method of a message, as ``message.confirm``, ``answer`` or ``abort``, where that may be done."""
         return await self._call(work)
 
     async def messages(self) -> AsyncIterator[tuple[int, bytes]]:

@@ -4,7 +4,8 @@
 length         4 bytes, big endian: of the header that follows, at most 4096
 header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if not known before),
                "mode" (permissions) and "mtime_ns" (absent if it has none), "bundle" (of several files: how
-               many "entries", and the "list_bytes" of the list that its content begins with), "lag_bytes" (so many
+               many "entries", and the "list_bytes" of the list that its content begins with), "offer" (true: the
+               content is the list alone, with hashes), "offered" (true: it went before), "lag_bytes" (so many
                may wait for a receiver at most; absent: it has its time)
 content
 sha256         32 bytes, of the content
@@ -58,6 +59,10 @@ class FileHeader:
     mtime_ns: int | None = None
     """When the content was changed last, in nanoseconds since 1970."""
     bundle: Bundle | None = None
+    offer: bool = False
+    """It is the list that goes before a bundle, and no file."""
+    offered: bool = False
+    """The list has gone before: receivers may have some of it."""
     lag_bytes: int | None = None
     """A receiver that lets more bytes wait gives the file up; None: the others wait for it."""
 
@@ -69,6 +74,9 @@ def encode_file_start(
     mtime_ns: int | None = None,
     bundle: Bundle | None = None,
     lag_bytes: int | None = None,
+    *,
+    offer: bool = False,
+    offered: bool = False,
 ) -> bytes:
     """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
     permissions; a time that the header cannot tell is left out."""
@@ -83,6 +91,7 @@ def encode_file_start(
         fields["bundle"] = {"entries": bundle.entries, "list_bytes": bundle.list_bytes}
     if lag_bytes is not None:
         fields["lag_bytes"] = lag_bytes
+    fields |= {name: True for name, given in (("offer", offer), ("offered", offered)) if given}
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
 
@@ -198,7 +207,11 @@ def parse_header(raw: bytes | str) -> FileHeader:
             f"{lag_bytes!s:.40} bytes may wait for a receiver; possible: {LAG_BYTES_MIN} to {SIZE_BYTES_MAX}"
         )
     bundle = _bundle(fields.get("bundle"), size)
-    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, lag_bytes)
+    offer = fields.get("offer") is True
+    if offer and (bundle is None or bundle.list_bytes != size):
+        raise FileFormatError("what is offered is not the list of several files")
+    offered = fields.get("offered") is True
+    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, offer, offered, lag_bytes)
 
 
 def _bundle(value: object, size: int | None) -> Bundle | None:

@@ -63,6 +63,11 @@ class IncomingMessage:
             # Agents before this one know no such request, and a message that was lost is reported otherwise.
             self.connection.ask({"op": "extend", "handle": self.handle})
 
+    def answer(self, text: str) -> None:
+        """Says something of the message to its origin, once, before it is confirmed or given up: at most 65,536 bytes.
+        It goes by the controller, and may get lost."""
+        self.connection.ask({"op": "answer", "handle": self.handle, "text": text})
+
     def _settle(self, request: Json) -> None:
         self.open = False
         self.connection.detach(self.handle)

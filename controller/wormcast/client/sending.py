@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from wormcast.client.connection import Connection, Json, understood
 from wormcast.client.errors import AgentProtocolError, HandleClosedError
@@ -56,6 +56,8 @@ class Sender:
         """Since this sender was opened."""
         self.failures: dict[int, str] = {}
         """Members known so far not to get the current message, or that ended last, with the reason."""
+        self.answers: dict[int, str] = {}
+        """What receivers have said of the current message, or that ended last: the last word of each member."""
         connection.attach(self._handle, self._take)
 
     def __enter__(self) -> Sender:
@@ -104,8 +106,9 @@ class Sender:
     def _go_on(self) -> None:
         """With the current message, or another one."""
         if self._ended is not None:
-            self._before, self._ended = self._ended, None
+            self._before, self._ended, self._end_request = self._ended, None, None
             self.failures.clear()
+            self.answers.clear()
 
     def poll(self) -> None:
         """Takes what has come from the agent, without a wait: it keeps progress and failures current."""
@@ -142,6 +145,12 @@ class Sender:
         answer = self._connection.ask(request, timeout_s=_FOREVER_S if timeout_s is None else timeout_s)
         return StableMessage(message, understood(read_outcomes, answer))
 
+    def wait_answers(self, hosts: Iterable[int], timeout_s: float) -> None:
+        """Until all of these have answered, for so long at most."""
+        missing, deadline = set(hosts), time.monotonic() + timeout_s
+        while missing - self.answers.keys() and self._connection.pump(deadline):
+            self._check_open()
+
     def message_state(self) -> MessageState:
         """What is known now of the message being written, or ended last, at each member."""
         answer = self._connection.ask({"op": "message_state", "handle": self._handle})
@@ -149,7 +158,7 @@ class Sender:
 
     @property
     def was_ended(self) -> bool:
-        """The end of a message was asked for: its members may have all of it."""
+        """The end of the current message was asked for: its members may have all of it."""
         return self._end_request is not None
 
     def give_up(self) -> bool:
@@ -206,6 +215,10 @@ class Sender:
         elif item["event"] == "member_slow":
             if self._on_slow is not None:
                 self._on_slow(understood(lambda event: int(event["host"]), item))
+        elif item["event"] == "answer":
+            host, text = understood(lambda event: (int(event["host"]), str(event["text"])), item)
+            if host in self.group.members:
+                self.answers[host] = text
         elif item["event"] == "handle_closed":
             self._closed = str(item.get("reason"))
             self._connection.detach(self._handle)

@@ -29,6 +29,8 @@ ROUTE_USES_MAX = 256
 """Hosts to which one message says how often routes were used; further ones are not read."""
 RECEIVERS_MAX = 4096
 """Open receivers in one message; further ones are not read. An agent opens 2,048 at most."""
+ANSWER_BYTES_MAX = 64 << 10
+"""Longest answer of a receiver to a message."""
 NOTHING: Mapping[int, str] = MappingProxyType({})
 """No group is refused."""
 
@@ -91,13 +93,22 @@ def read_open_receivers(message: Any) -> OpenReceivers:
     return found
 
 
+def check_answer(answer: Any) -> None:
+    """Raises `BadMessage` unless an answer is about a group and a host that can be, and no longer than answers are."""
+    check_report_of(answer.group, host=answer.host)
+    if (length := len(answer.text.encode())) > ANSWER_BYTES_MAX:
+        raise BadMessage(f"it answers with {length} bytes; possible: 0 to {ANSWER_BYTES_MAX}")
+
+
 def check_report(report: Any) -> None:
     """Raises `BadMessage` unless a report is about a group and hosts that can be."""
-    for name, value, most in (
-        ("group", report.group, GROUP_ID_MAX),
-        ("origin", report.origin, HOST_ID_MAX),
-        ("host", report.host, HOST_ID_MAX),
-    ):
+    check_report_of(report.group, origin=report.origin, host=report.host)
+
+
+def check_report_of(group: int, **hosts: int) -> None:
+    """Raises `BadMessage` unless these can be."""
+    named = [(name, host, HOST_ID_MAX) for name, host in hosts.items()]
+    for name, value, most in [("group", group, GROUP_ID_MAX), *named]:
         if value > most:
             raise BadMessage(f"it reports {name} {value}; possible: 0 to {most}")
 

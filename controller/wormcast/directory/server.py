@@ -25,6 +25,7 @@ from wormcast.directory.messages import (
     BadMessage,
     OpenReceivers,
     RouteUses,
+    check_answer,
     check_register,
     check_report,
     clip,
@@ -71,6 +72,8 @@ _OPTIONS = [
 
 ASKED_WAITING_MAX = 32
 """Requests for probes, and questions who lags, that wait for one agent."""
+ANSWERS_WAITING_BYTES_MAX = 4 << 20
+"""Answers of receivers that wait for one agent; what comes beyond is dropped."""
 
 
 class DirectoryError(Exception):
@@ -122,6 +125,9 @@ class AgentWatcher(Protocol):
     def receivers_told(self, host: HostId, receivers: OpenReceivers) -> None:
         """All receivers that are open at a host."""
 
+    def share_group(self, group: GroupId, *hosts: HostId) -> bool:
+        """Whether all of these are members of a group."""
+
 
 class TraceWatcher(Protocol):
     """Who is notified of traces. Both methods raise `BadMessage`."""
@@ -170,6 +176,9 @@ class _Stream:
         self.asked: deque[bytes] = deque(maxlen=ASKED_WAITING_MAX)
         """Requests for probes, and questions who lags, encoded. The oldest goes if the agent is slow: they are sent
         again."""
+        self.answers: deque[bytes] = deque()
+        """Of receivers to messages of this host, encoded."""
+        self.answers_bytes = 0
         self.ending = ""
         self.wake = asyncio.Event()
 
@@ -217,6 +226,8 @@ class AgentDirectory:
         """Messages that no agent sends; each ended its stream."""
         self.plans_too_long = 0
         """Plans that were not sent because no agent reads them."""
+        self.answers_dropped = 0
+        """Answers of receivers for which there was no room, or nobody to have them."""
 
     async def start(self, addresses: Iterable[str], access: SocketAccess | None = None) -> list[str]:
         """Listens on `unix:/path`, for those with access, and `host:port`; returns them with the ports in use."""
@@ -392,6 +403,27 @@ class AgentDirectory:
                 yield message
             while stream.asked:
                 yield stream.asked.popleft()
+            while stream.answers:
+                answer = stream.answers.popleft()
+                stream.answers_bytes -= len(answer)
+                yield answer
+
+    def _pass_on(self, host: HostId, answer: Any) -> None:
+        """A receiver's answer goes to the origin of the message, if both are members. It is kept nowhere."""
+        group, origin = GroupId(answer.group), HostId(answer.host)
+        stream = self._streams.get(origin)
+        passed = agent_pb2.Answer(group=group, host=host, text=answer.text)
+        message = agent_pb2.ControllerMessage(answer=passed).SerializeToString()
+        if (
+            stream is None
+            or stream.answers_bytes + len(message) > ANSWERS_WAITING_BYTES_MAX
+            or not self._watcher.share_group(group, host, origin)
+        ):
+            self.answers_dropped += 1
+            return
+        stream.answers.append(message)
+        stream.answers_bytes += len(message)
+        stream.wake.set()
 
     def _encode(self, stream: _Stream, plan: IssuedPlan) -> bytes:
         """A plan, by what is other than in the last that the stream brought, if it brought one."""
@@ -465,6 +497,9 @@ class AgentDirectory:
                     self.transfers.transfers_counted(host, message.statistics.transfers)
             case "open_receivers":
                 self._watcher.receivers_told(host, read_open_receivers(message.open_receivers))
+            case "answer":
+                check_answer(message.answer)
+                self._pass_on(host, message.answer)
             case "trace_sent" if self.traces is not None:
                 self.traces.trace_sent(host, message.trace_sent)
             case "probe_seen" if self.traces is not None:

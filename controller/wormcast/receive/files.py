@@ -62,6 +62,7 @@ class Files(Session):
             file, arrival, written = self._whole.popleft()
             with self._trouble_of(file):
                 self._finish(file, arrival, written)
+        self.answer_offers()
         self.extend()
 
     def _is_kept(self, file: ArrivingFile) -> bool:
@@ -84,7 +85,9 @@ class Files(Session):
             self._whole.append((file, arrival, written))
             return
         path, digest = file.finish(written, self._extend_all)
-        command = None if self._commands is None else WAITING
+        # Sent again, it is here already, and its command has been seen to. Several things have one path.
+        is_known = file.is_unchanged and len(file.placed) == 1 and self._history.has_command(str(path))
+        command = None if self._commands is None or is_known else WAITING
         seconds = None if arrival is None else round(arrival.seconds, 6)
         more = {"file": str(path), "bytes": file.size, "sha256": digest, "seconds": seconds}
         reason = "the service ended before its sender was told"
@@ -96,7 +99,7 @@ class Files(Session):
         where = f"{place_of(file, path)} from host {file.origin}, group {file.message.group.label}"
         if file.lost is None:
             self._history.update(record, outcome=RECEIVED, reason=None)
-            if self._commands is not None:
+            if self._commands is not None and record.command is not None:
                 self._commands.put(record)
             text, priority = f"{where}: {described(file, digest, arrival)}", Priority.INFO
         else:
@@ -123,6 +126,10 @@ class Files(Session):
         else:
             text = f"{file.shown}, group {file.message.group.label}: {reason}"
             self._tell(text, Priority.WARNING, record)
+
+    def _refused(self, file: ArrivingFile, reason: str) -> None:
+        text = f"{file.shown}, group {file.message.group.label}, will not be taken: {reason}"
+        self._report.say("refused", text, Priority.WARNING, origin=file.origin)
 
     def _show(self) -> None:
         self._figures.arriving = len(self._files)

@@ -141,6 +141,12 @@ class History:
         with self._lock:
             return [record for record in self._records.values() if record.command == WAITING]
 
+    def has_command(self, file: str) -> bool:
+        """Whether what came last under this path has had a command, or is about to."""
+        with self._lock:
+            found = [record for record in self._records.values() if record.file == file]
+            return bool(found) and found[-1].command is not None
+
     def add(self, make: Callable[[int], Record]) -> Record:
         """A record more; `make` is given its number."""
         with self._lock:

@@ -198,8 +198,8 @@ class _Service:
             self._files.go_on()
             if self._take_all():
                 self._note_status(f"receiving from {self._receivers.count} groups")
-                at_work = self._files.waits or self._files.is_at_work
-                limit = EXTEND_INTERVAL_S if at_work else None
+                limit = EXTEND_INTERVAL_S if self._files.waits else None
+                limit = self._files.look_s or limit
                 self._receivers.wait([self._stop.bell.fileno(), self._ended.fileno()], limit)
             if self._receivers.changed:
                 self._receivers.update()

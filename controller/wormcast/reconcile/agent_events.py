@@ -147,7 +147,7 @@ class AgentEvents:
         """See `AgentWatcher`. A report is a suspicion: it is shown, and takes nobody out of a group by itself."""
         who = {"by": by, "group": group, "origin": origin, "host": host}
         self._events.add("member_reported", time.time(), **who, reason=reason, dead=dead)
-        if not dead or not self._share_group(group, by, HostId(host)):
+        if not dead or not self.share_group(group, by, HostId(host)):
             return
         if self._hosts.report_silent(HostId(host), by, reason, self._clock.now()):
             LOG.warning("host %d is silent, as host %d reports: %s", host, by, reason)
@@ -155,11 +155,12 @@ class AgentEvents:
 
     def member_slow(self, by: HostId, group: GroupId, origin: int, host: int) -> None:
         """See `AgentWatcher`. It is shown, and changes nothing."""
-        if self._share_group(group, by, HostId(host)):
+        if self.share_group(group, by, HostId(host)):
             self.slow_reports[HostId(host)] += 1
             self._events.add("member_slow", time.time(), by=by, group=group, origin=origin, host=host)
 
-    def _share_group(self, group: GroupId, *hosts: HostId) -> bool:
+    def share_group(self, group: GroupId, *hosts: HostId) -> bool:
+        """See `AgentWatcher`."""
         found = self._groups.find(group)
         return found is not None and set(hosts) <= set(found.members)
 

@@ -19,6 +19,8 @@ class Packed:
     def left_out(self) -> list[bytes]:
         """Sockets, pipes and devices, which are not sent."""
     def __len__(self) -> int: ...
+    def offer(self) -> Offer:
+        """Reads all files once, for hashes. BundleError."""
     def entries(self) -> list[tuple[bytes, str, int]]:
         """Path from its top, kind and length of each entry."""
     def write(self, descriptor: int) -> None:
@@ -26,6 +28,48 @@ class Packed:
 
 def pack(paths: list[bytes], exclude: list[bytes], attributes: bool, owners: bool) -> Packed:
     """Looks at files and directories. ``exclude``: patterns of the shell, of a name or of a path from its top."""
+
+class Offer:
+    """The list of a bundle with hashes, and what of it somebody lacks."""
+
+    @property
+    def list(self) -> bytes: ...
+    def __len__(self) -> int: ...
+    def begin(self) -> None:
+        """Nobody is known to lack anything."""
+    def note_all(self) -> None:
+        """Somebody lacks everything."""
+    def note(self, answer: bytes) -> bool:
+        """What a receiver lacks. False: that is no answer to this, and says nothing."""
+    def bundle(self) -> Packed:
+        """With what somebody lacks. BundleError."""
+
+class Offered:
+    """A list that is offered."""
+
+    def tops(self) -> list[bytes]: ...
+    def compare(
+        self,
+        directory: bytes,
+        names: list[list[bytes]],
+        *,
+        umask: int,
+        preserve: bool,
+        owners: bool,
+        attributes: bool,
+        exact: bool,
+    ) -> Plan:
+        """Looks for what is there of it. ``names``: those that each top may have, the likeliest first. ``exact``: what
+        has another mode or time is not as it is to be. BundleError."""
+
+class Plan:
+    """What is there of a list."""
+
+    @property
+    def answer(self) -> bytes: ...
+
+def read_offer(descriptor: int, entries: int, list_bytes: int) -> Offered:
+    """Reads a list to its end. BundleError."""
 
 class Unpacked:
     """All of a bundle, under a hidden name."""
@@ -35,6 +79,10 @@ class Unpacked:
     def __len__(self) -> int: ...
     def place(self, index: int, name: bytes, overwrite: bool) -> bool:
         """Moves one to its place. False: the name is taken. OSError."""
+    def unchanged(self) -> list[bytes]:
+        """Names of what was there already, and stays."""
+    def done(self, directory: bytes) -> None:
+        """All has its names: what broken transfers have left of it goes."""
     def sync(self) -> None:
         """The names given are on the disk."""
     def close(self) -> None:
@@ -52,8 +100,13 @@ def unpack(
     owners: bool,
     attributes: bool,
     sync: bool,
+    plans: list[Plan] = ...,
 ) -> Unpacked:
-    """Reads a bundle to its end. BundleError: nothing is left of it."""
+    """Reads a bundle to its end. BundleError: nothing is left of it; of one whose list was offered, something for the
+    next transfer. ``plans``: what was there of lists that were offered."""
+
+def trim_kept(directory: bytes) -> int:
+    """Removes what broken transfers have left and is too old, or too much; gives how many. OSError."""
 
 def remove_left_behind(directory: bytes, name: bytes) -> bool:
     """Removes a hidden directory that a program which was killed has left. False: its program lives. OSError."""

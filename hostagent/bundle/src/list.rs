@@ -14,12 +14,24 @@ pub const DEPTH_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 255;
 /// The bits of a mode that travel. No file gives the rights of its owner.
 pub const MODE_MAX: u32 = 0o777;
+/// Files of so many bytes and more are compared by blocks.
+pub const BLOCKED_FROM_BYTES: u64 = 1 << 20;
+/// Bytes of a block at least.
+pub const BLOCK_BYTES_MIN: u64 = 256 << 10;
+/// Blocks of all files of a list together, beyond the first of each; blocks are as long as that takes.
+pub const BLOCKS_MAX: u64 = 1 << 18;
+/// Bytes of all sparse files of an offered list together, holes and all: so many zeros are hashed.
+pub const SPARSE_BYTES_MAX: u64 = 1 << 40;
+pub const SHA256_BYTES: usize = 32;
 
 /// What a bundle has. The entries of a directory come behind it, before whatever is beside it.
 #[derive(Clone, PartialEq, Message)]
 pub struct List {
     #[prost(message, repeated, tag = "1")]
     pub entries: Vec<Entry>,
+    /// Bytes of a block, in a list that is offered; a power of two.
+    #[prost(uint64, tag = "2")]
+    pub block_bytes: u64,
 }
 
 /// A file, directory or link.
@@ -76,6 +88,18 @@ pub struct Content {
     /// One behind the other.
     #[prost(message, repeated, tag = "3")]
     pub runs: Vec<Run>,
+    /// Of the whole file, in a list that is offered, and where only a part comes.
+    #[prost(bytes = "vec", tag = "4")]
+    pub sha256: Vec<u8>,
+    /// SHA-256 of each block, in a list that is offered, of files from [`BLOCKED_FROM_BYTES`] on.
+    #[prost(bytes = "vec", tag = "5")]
+    pub blocks: Vec<u8>,
+    /// Only the runs in `sent` come; receivers have the rest.
+    #[prost(bool, tag = "6")]
+    pub partial: bool,
+    /// One behind the other, each in one of the runs that are there.
+    #[prost(message, repeated, tag = "7")]
+    pub sent: Vec<Run>,
 }
 
 /// Bytes of a sparse file that are there.
@@ -107,6 +131,16 @@ pub struct Attribute {
 
 impl Content {
     /// Pieces of the file that come, in order.
+    pub fn coming(&self) -> impl Iterator<Item = Run> + '_ {
+        let whole = (!self.partial).then(|| self.runs());
+        let sent = self.partial.then(|| self.sent.iter().copied());
+        whole
+            .into_iter()
+            .flatten()
+            .chain(sent.into_iter().flatten())
+    }
+
+    /// Pieces of the file that are there, in order.
     pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let whole = Run {
             start: 0,
@@ -132,14 +166,15 @@ impl Entry {
 }
 
 impl List {
-    /// Bytes of all contents.
+    /// Bytes of all contents that come.
     ///
     /// # Errors
     /// What of the list is wrong, so that nothing can be made of it.
     pub fn check(&self) -> Result<u64, String> {
         let parts = |entry: &Entry| {
             let runs = entry.content().map_or(0, |content| content.runs.len());
-            entry.attributes.len() + runs
+            let sent = entry.content().map_or(0, |content| content.sent.len());
+            entry.attributes.len() + runs + sent
         };
         check_counts(self.entries.len(), self.entries.iter().map(parts).sum())?;
         let mut open: Vec<u32> = Vec::new();
@@ -223,19 +258,49 @@ impl List {
 impl Content {
     /// Bytes that come; `None` if its runs are not in it, or not in order.
     fn check(&self) -> Option<u64> {
-        if !self.sparse {
-            return self.runs.is_empty().then_some(self.bytes);
+        let there = if self.sparse {
+            sum_runs(&self.runs, self.bytes)?
+        } else {
+            self.runs.is_empty().then_some(self.bytes)?
+        };
+        if !self.partial {
+            return self.sent.is_empty().then_some(there);
         }
-        let (mut end, mut sum) = (0, 0);
-        for run in &self.runs {
-            if run.start < end || run.bytes == 0 {
-                return None;
-            }
-            end = run.start.checked_add(run.bytes)?;
-            sum += run.bytes;
+        let sum = sum_runs(&self.sent, self.bytes)?;
+        let mut there = self.runs().peekable();
+        for sent in &self.sent {
+            while there.next_if(|run| run.end() <= sent.start).is_some() {}
+            let within = there.peek().filter(|run| run.start <= sent.start);
+            within.filter(|run| sent.end() <= run.end())?;
         }
-        (end <= self.bytes).then_some(sum)
+        (self.sha256.len() == SHA256_BYTES).then_some(sum)
     }
+
+    /// Bytes that are there once all of it is.
+    pub fn there_bytes(&self) -> u64 {
+        let bytes = self.runs().map(|run| run.bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+}
+
+impl Run {
+    /// Behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
+/// Bytes of runs; `None` if they are not in a file of so many bytes, or not in order.
+fn sum_runs(runs: &[Run], bytes: u64) -> Option<u64> {
+    let (mut end, mut sum) = (0, 0);
+    for run in runs {
+        if run.start < end || run.bytes == 0 {
+            return None;
+        }
+        end = run.start.checked_add(run.bytes)?;
+        sum += run.bytes;
+    }
+    (end <= bytes).then_some(sum)
 }
 
 fn check_counts(entries: usize, parts: usize) -> Result<(), String> {
@@ -277,7 +342,7 @@ pub fn check_encoded(encoded: &[u8], announced: u64) -> Result<(), String> {
             };
             while !content.is_empty() {
                 let (tag, _) = field(&mut content).ok_or_else(none)?;
-                parts += usize::from(tag == 3);
+                parts += usize::from(tag == 3 || tag == 7);
             }
         }
     }

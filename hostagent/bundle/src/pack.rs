@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use wormcast_words::why;
 
 /// Read and written at once.
-const PIECE_BYTES: usize = 256 << 10;
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// `st_blocks` counts these.
 const BLOCK_BYTES: u64 = 512;
 
@@ -50,7 +50,7 @@ pub enum PackError {
 }
 
 /// What is to be sent, as it was found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Packed {
     list: List,
     encoded: Vec<u8>,
@@ -93,6 +93,7 @@ pub fn pack(paths: &[PathBuf], options: &Options) -> Result<Packed, PackError> {
     }
     let list = List {
         entries: finder.entries,
+        block_bytes: 0,
     };
     if list.entries.is_empty() {
         let left_out = finder.left_out.first();
@@ -104,23 +105,43 @@ pub fn pack(paths: &[PathBuf], options: &Options) -> Result<Packed, PackError> {
             "there is nothing to send: {why}"
         )));
     }
-    let content_bytes = list.check().map_err(PackError::Refused)?;
+    let packed = Packed {
+        list: List::default(),
+        encoded: Vec::new(),
+        content_bytes: 0,
+        tops,
+        left_out: finder.left_out,
+    };
+    packed.with_list(list)
+}
+
+/// A list as it travels.
+///
+/// # Errors
+/// If it is too long.
+pub(crate) fn encode(list: &List) -> Result<Vec<u8>, PackError> {
     let encoded = list.encode_to_vec();
-    if encoded.len() as u64 > LIST_BYTES_MAX {
-        let length = encoded.len();
+    let length = encoded.len();
+    if length as u64 > LIST_BYTES_MAX {
         let text = format!("the list of all names has {length} bytes; at most {LIST_BYTES_MAX}");
         return Err(PackError::Refused(text));
     }
-    Ok(Packed {
-        list,
-        encoded,
-        content_bytes,
-        tops,
-        left_out: finder.left_out,
-    })
+    Ok(encoded)
 }
 
 impl Packed {
+    /// The same with another list of the same entries.
+    pub(crate) fn with_list(self, list: List) -> Result<Self, PackError> {
+        let content_bytes = list.check().map_err(PackError::Refused)?;
+        let encoded = encode(&list)?;
+        Ok(Self {
+            list,
+            encoded,
+            content_bytes,
+            ..self
+        })
+    }
+
     /// What is sent.
     pub fn list(&self) -> &List {
         &self.list
@@ -160,19 +181,35 @@ impl Packed {
         piece: &mut [u8],
         out: &mut impl Write,
     ) -> Result<(), PackError> {
+        let runs = content.coming();
+        self.read_content(place, entry, content, runs, piece, |bytes, _| {
+            out.write_all(bytes).map_err(PackError::Broken)
+        })
+    }
+
+    /// Reads runs of a file, which must be as it was when the list was made; `take` gets the bytes and where they end.
+    pub(crate) fn read_content(
+        &self,
+        place: usize,
+        entry: &Entry,
+        content: &Content,
+        runs: impl Iterator<Item = Run>,
+        piece: &mut [u8],
+        mut take: impl FnMut(&[u8], u64) -> Result<(), PackError>,
+    ) -> Result<(), PackError> {
         let path = self.source(place);
         let file = open(&path, entry.directory != 0).map_err(|error| storage(&path, error))?;
         check_same(&file, &path, entry, content)?;
-        for run in content.runs() {
+        for run in runs {
             let mut place = run.start;
-            let end = run.start + run.bytes;
+            let end = run.end();
             while place < end {
                 let wanted = piece.len().min((end - place) as usize);
                 match file.read_at(&mut piece[..wanted], place) {
                     Ok(0) => return Err(PackError::Changed(path)),
                     Ok(read) => {
-                        out.write_all(&piece[..read]).map_err(PackError::Broken)?;
                         place += read as u64;
+                        take(&piece[..read], place)?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(storage(&path, error)),
@@ -336,6 +373,7 @@ impl Finder<'_> {
             bytes,
             sparse: runs.is_some(),
             runs: runs.unwrap_or_default(),
+            ..Content::default()
         }))
     }
 }

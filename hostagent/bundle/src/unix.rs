@@ -4,7 +4,7 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -79,4 +79,10 @@ pub(crate) fn remove(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
 /// Whether this says that there is no room.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind())
+}
+
+/// A directory in another, not by a link.
+pub(crate) fn enter(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
 }

@@ -3,103 +3,37 @@
 //! Nothing is written outside of the hidden directory, whatever the list says: names have no slash, each entry is made
 //! by the descriptor of its directory, and no link is followed.
 
-use crate::list::{Attribute, Content, Entry, Kind, LIST_BYTES_MAX, List, check_encoded};
-use crate::unix::{is_full, path, remove, told};
-use prost::Message;
-use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps,
-    UTIME_OMIT, Uid, XattrFlags,
-};
-use rustix::io::Errno;
-use std::ffi::{CStr, CString};
+use crate::compare::{Piece, Plan, top_of};
+use crate::kept::hide;
+use crate::list::{Content, Entry, Kind, List, Run};
+use crate::place::times;
+pub use crate::place::{Options, Unpacked};
+pub use crate::read::{Announced, UnpackError};
+use crate::read::{check_room, cut_short, read_list, storage};
+use crate::unix::{enter, path};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use wormcast_words::why;
+use std::path::Path;
 
-/// Names of what is not whole begin with this; locked as long as its program lives.
-pub const PARTIAL_PREFIX: &str = ".wormcast-partial-";
 /// Read and written at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// Hidden names that are tried, should others take them for left behind.
-const HIDE_TRIES: usize = 64;
 
-/// What the entries get of what the list says.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// The process's, which no permissions go beyond.
-    pub umask: u32,
-    /// Permissions and times are those of the list.
-    pub preserve: bool,
-    /// Owners are those of the list.
-    pub owners: bool,
-    /// Extended attributes are those of the list.
-    pub attributes: bool,
-    /// All is on the disk before it gets its names.
-    pub sync: bool,
-}
-
-/// Why nothing was made of it.
-#[derive(Debug, thiserror::Error)]
-pub enum UnpackError {
-    /// There is less room than it needs.
-    #[error("no space left on device{0}")]
-    NoSpace(String),
-    /// The file system refuses.
-    #[error("{}: {}", told(.path), why(.source))]
-    Storage { path: PathBuf, source: io::Error },
-    /// It is no bundle, or not whole.
-    #[error("{0}")]
-    Damaged(String),
-}
-
-/// All of a bundle, under a hidden name. Dropped: removed, but for what was placed.
-#[derive(Debug)]
-pub struct Unpacked {
-    list: List,
-    /// Places in the list of the entries to be named.
-    tops: Vec<usize>,
-    hidden: Hidden,
-    options: Options,
-}
-
-/// A directory under a hidden name, in the one that its entries go to; removed when dropped.
-#[derive(Debug)]
-struct Hidden {
-    parent: OwnedFd,
-    name: CString,
-    descriptor: OwnedFd,
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        // What cannot be removed now is by whoever finds it.
-        let _ = remove(self.parent.as_fd(), &self.name);
-    }
-}
-
-/// What a sender says of a bundle before it comes.
-#[derive(Clone, Copy, Debug)]
-pub struct Announced {
-    pub entries: u64,
-    /// Of the list.
-    pub list_bytes: u64,
-    /// Of the list and all contents.
-    pub bytes: u64,
-}
-
-/// Reads a bundle to its end.
+/// Reads a bundle to its end. `plans`: what was found here of lists that were offered.
 ///
 /// # Errors
-/// [`UnpackError`]; nothing is left behind. What there is no room for is refused once the list is there.
+/// [`UnpackError`]; nothing is left behind, but for the next transfer what came of a list that was offered, if there is
+/// room. What there is no room for is refused once the list is there.
 pub fn unpack(
     read: &mut impl Read,
     announced: Announced,
     directory: &Path,
     options: Options,
+    plans: &[&Plan],
 ) -> Result<Unpacked, UnpackError> {
     let Announced {
         list_bytes, bytes, ..
@@ -112,258 +46,56 @@ pub fn unpack(
         );
         return Err(UnpackError::Damaged(text));
     }
+    let contents = || list.entries.iter().filter_map(Entry::content);
+    let is_offered = contents().any(|content| !content.sha256.is_empty());
+    let plan = plans.iter().find(|plan| is_offered && plan.is_of(&list));
+    if plan.is_none() && contents().any(|content| content.partial) {
+        let text = "only a part of it comes, and its list was not offered to this receiver";
+        return Err(UnpackError::Damaged(text.to_owned()));
+    }
     let refused = |error: io::Error| storage(directory, error);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(directory, flags, Mode::empty());
     let opened = opened.map_err(|error| refused(error.into()))?;
-    check_room(&opened, content_bytes, list.entries.len() as u64)?;
-    let hidden = hide(directory, opened).map_err(refused)?;
+    let unchanged = match plan {
+        Some(plan) => plan.unchanged(&list, opened.as_fd())?,
+        None => BTreeMap::new(),
+    };
+    let whole = || (content_bytes, list.entries.len() as u64);
+    let (room, entries) = plan.map_or_else(whole, |plan| plan.room(&list));
+    check_room(&opened, room, entries)?;
+    let mut hidden = hide(directory, opened, is_offered).map_err(refused)?;
     let mut maker = Maker {
         list: &list,
         options,
         hidden: hidden.descriptor.as_fd(),
+        directory: hidden.parent.as_fd(),
+        plan: plan.copied(),
+        unchanged: &unchanged,
         open: Vec::new(),
         piece: vec![0; PIECE_BYTES],
     };
-    maker.make(&mut io::BufReader::with_capacity(PIECE_BYTES, read))?;
-    if options.sync {
-        let synced = rustix::fs::syncfs(&hidden.descriptor);
-        synced.map_err(|error| refused(error.into()))?;
+    let made = maker.make(&mut io::BufReader::with_capacity(PIECE_BYTES, read));
+    let synced = made.and_then(|()| {
+        let synced = options.sync.then(|| rustix::fs::syncfs(&hidden.descriptor));
+        synced
+            .unwrap_or(Ok(()))
+            .map_err(|error| refused(error.into()))
+    });
+    if let Err(error) = synced {
+        hidden.is_kept &= !matches!(error, UnpackError::NoSpace(_));
+        return Err(error);
     }
+    let tops = list.tops().enumerate();
+    let tops = tops.filter(|(top, _)| !unchanged.contains_key(top));
     Ok(Unpacked {
-        tops: list.tops().collect(),
+        tops: tops.map(|(_, place)| place).collect(),
         list,
+        unchanged: unchanged.into_values().collect(),
+        left: plan.map_or_else(Vec::new, |plan| plan.hidden()),
         hidden,
         options,
     })
-}
-
-impl Unpacked {
-    /// Names of the entries to be placed, as the sender has them.
-    pub fn tops(&self) -> impl Iterator<Item = &[u8]> {
-        let entries = self.tops.iter().map(|&place| &self.list.entries[place]);
-        entries.map(|entry| entry.name.as_slice())
-    }
-
-    /// How many files, directories and links there are.
-    pub fn entries(&self) -> usize {
-        self.list.entries.len()
-    }
-
-    /// Moves top `index` to its place under `name`. False: the name is taken, and it stays where it is. With
-    /// `overwrite` it takes the place of what has that name, if both are directories, or neither is.
-    ///
-    /// # Errors
-    /// What the operating system says; it stays where it is.
-    pub fn place(&self, index: usize, name: &Path, overwrite: bool) -> io::Result<bool> {
-        let entry = &self.list.entries[self.tops[index]];
-        let name = name.as_os_str().as_bytes();
-        let taken = self.kind_of(name)?;
-        if let (true, Some(is_directory)) = (overwrite, taken) {
-            if is_directory != entry.is_directory() {
-                let error = if is_directory {
-                    Errno::ISDIR
-                } else {
-                    Errno::NOTDIR
-                };
-                return Err(error.into());
-            }
-            return self.replace(entry, name).map(|()| true);
-        }
-        if taken.is_some() || !self.rename(&entry.name, name)? {
-            return Ok(false);
-        }
-        let finished = self.finish(entry, name);
-        if finished.is_err() {
-            // Nobody is to find it under its name and take it for whole.
-            let (from, to) = (&self.hidden.parent, &self.hidden.descriptor);
-            rustix::fs::renameat(from, name, to, entry.name.as_slice())?;
-        }
-        finished.map(|()| true)
-    }
-
-    /// Whether what has a name is a directory; `None`: the name is free.
-    fn kind_of(&self, name: &[u8]) -> io::Result<Option<bool>> {
-        match rustix::fs::statat(&self.hidden.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(about) => Ok(Some(
-                FileType::from_raw_mode(about.st_mode) == FileType::Directory,
-            )),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// False: the name is taken.
-    fn rename(&self, from: &[u8], name: &[u8]) -> io::Result<bool> {
-        let (hidden, parent) = (&self.hidden.descriptor, &self.hidden.parent);
-        match rustix::fs::renameat_with(hidden, from, parent, name, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(true),
-            Err(Errno::EXIST) => Ok(false),
-            // File systems such as NFS know no flags. That the name is free was seen a moment ago.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::renameat(hidden, from, parent, name)?;
-                Ok(true)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// What was there goes with the hidden directory.
-    fn replace(&self, entry: &Entry, name: &[u8]) -> io::Result<()> {
-        if !entry.is_directory() {
-            return self.exchange(entry, name);
-        }
-        // A directory that may not be written cannot be moved.
-        let old = enter(self.hidden.parent.as_fd(), name)?;
-        let mode = Mode::from_raw_mode(rustix::fs::fstat(&old)?.st_mode);
-        let opened = rustix::fs::fchmod(&old, mode | Mode::RWXU);
-        let exchanged = self.exchange(entry, name);
-        if exchanged.is_err() && opened.is_ok() {
-            rustix::fs::fchmod(&old, mode)?;
-        }
-        exchanged?;
-        self.finish(entry, name)
-    }
-
-    fn exchange(&self, entry: &Entry, name: &[u8]) -> io::Result<()> {
-        let (hidden, parent) = (&self.hidden.descriptor, &self.hidden.parent);
-        let from = entry.name.as_slice();
-        match rustix::fs::renameat_with(hidden, from, parent, name, RenameFlags::EXCHANGE) {
-            Ok(()) => {}
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                let old = self.free_name()?;
-                rustix::fs::renameat(parent, name, hidden, old.as_slice())?;
-                if let Err(error) = rustix::fs::renameat(hidden, from, parent, name) {
-                    rustix::fs::renameat(hidden, old.as_slice(), parent, name)?;
-                    return Err(error.into());
-                }
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    /// A name that nothing in the hidden directory has.
-    fn free_name(&self) -> io::Result<Vec<u8>> {
-        for number in 0_u64.. {
-            let name = format!("{PARTIAL_PREFIX}{number}").into_bytes();
-            match rustix::fs::statat(&self.hidden.descriptor, &*name, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => return Ok(name),
-                found => drop(found?),
-            }
-        }
-        Err(Errno::EXIST.into())
-    }
-
-    /// Of a directory: what would have kept it from being moved.
-    fn finish(&self, entry: &Entry, name: &[u8]) -> io::Result<()> {
-        if !entry.is_directory() {
-            return Ok(());
-        }
-        let directory = enter(self.hidden.parent.as_fd(), name)?;
-        self.options.finish_directory(&directory, entry)?;
-        if self.options.sync {
-            rustix::fs::fsync(&directory)?;
-        }
-        Ok(())
-    }
-
-    /// The names given are on the disk.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn sync(&self) -> io::Result<()> {
-        rustix::fs::fsync(&self.hidden.parent)?;
-        Ok(())
-    }
-}
-
-fn read_list(read: &mut impl Read, announced: Announced) -> Result<List, UnpackError> {
-    let list_bytes = announced.list_bytes;
-    if list_bytes > LIST_BYTES_MAX {
-        let text = format!("a list of {list_bytes} bytes; at most {LIST_BYTES_MAX}");
-        return Err(UnpackError::Damaged(text));
-    }
-    let mut encoded = Vec::new();
-    read.take(list_bytes)
-        .read_to_end(&mut encoded)
-        .map_err(cut_short)?;
-    if (encoded.len() as u64) < list_bytes {
-        return Err(cut_short(io::ErrorKind::UnexpectedEof.into()));
-    }
-    check_encoded(&encoded, announced.entries).map_err(UnpackError::Damaged)?;
-    List::decode(encoded.as_slice())
-        .map_err(|error| UnpackError::Damaged(format!("its list is none: {error}")))
-}
-
-fn check_room(directory: &OwnedFd, bytes: u64, entries: u64) -> Result<(), UnpackError> {
-    let Ok(system) = rustix::fs::fstatvfs(directory) else {
-        return Ok(());
-    };
-    let room = system.f_bavail.saturating_mul(system.f_frsize);
-    // Some file systems count neither blocks nor inodes.
-    if system.f_blocks > 0 && room < bytes {
-        let text = format!(": {bytes} bytes are to come, there is room for {room}");
-        return Err(UnpackError::NoSpace(text));
-    }
-    if system.f_files > 0 && system.f_favail < entries {
-        let text = format!(
-            ": {entries} files and directories are to come, there is room for {}",
-            system.f_favail
-        );
-        return Err(UnpackError::NoSpace(text));
-    }
-    Ok(())
-}
-
-fn hide(directory: &Path, parent: OwnedFd) -> io::Result<Hidden> {
-    for _ in 0..HIDE_TRIES {
-        let made = tempfile::Builder::new()
-            .prefix(PARTIAL_PREFIX)
-            .rand_bytes(8)
-            .tempdir_in(directory)?;
-        let path = made.keep();
-        let name = path.file_name().unwrap_or_default();
-        let name = CString::new(name.as_bytes())?;
-        let descriptor = enter(parent.as_fd(), name.to_bytes());
-        let locked = descriptor.and_then(|descriptor| {
-            // Where there are no locks nobody takes it for left behind.
-            let locked = rustix::fs::flock(&descriptor, FlockOperation::NonBlockingLockExclusive);
-            let is_there = rustix::fs::fstat(&descriptor)?.st_nlink > 0;
-            Ok((locked != Err(Errno::WOULDBLOCK) && is_there).then_some(descriptor))
-        });
-        match locked {
-            Ok(Some(descriptor)) => {
-                return Ok(Hidden {
-                    parent,
-                    name,
-                    descriptor,
-                });
-            }
-            // Another program has just taken it for one that was left behind.
-            Ok(None) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Errno::EXIST.into())
-}
-
-/// Removes what a program that was killed has left in a directory. False: it lives.
-///
-/// # Errors
-/// What the operating system says.
-pub fn remove_left_behind(directory: &Path, name: &CStr) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let parent = rustix::fs::open(directory, flags, Mode::empty())?;
-    let left = enter(parent.as_fd(), name.to_bytes())?;
-    let locked = rustix::fs::flock(&left, FlockOperation::NonBlockingLockExclusive);
-    if locked == Err(Errno::WOULDBLOCK) {
-        return Ok(false);
-    }
-    locked?;
-    remove(parent.as_fd(), name)?;
-    Ok(true)
 }
 
 /// A directory that is being filled.
@@ -376,6 +108,11 @@ struct Maker<'a> {
     list: &'a List,
     options: Options,
     hidden: BorrowedFd<'a>,
+    /// That the hidden one is in.
+    directory: BorrowedFd<'a>,
+    plan: Option<&'a Plan>,
+    /// Tops that are there already.
+    unchanged: &'a BTreeMap<usize, Vec<u8>>,
     /// Those in each other that lead to what is made now.
     open: Vec<Open>,
     piece: Vec<u8>,
@@ -383,7 +120,8 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn make(&mut self, read: &mut impl Read) -> Result<(), UnpackError> {
-        for (place, entry) in self.list.entries.iter().enumerate() {
+        let list = self.list;
+        for (top, place, entry) in top_of(list) {
             while self
                 .open
                 .last()
@@ -391,10 +129,14 @@ impl Maker<'_> {
             {
                 self.open.pop();
             }
+            if self.unchanged.contains_key(&top) {
+                self.skip(entry, read)?;
+                continue;
+            }
             let number = place as u32 + 1;
             let made = match &entry.kind {
                 Some(Kind::Directory(_)) => self.make_directory(entry, number),
-                Some(Kind::File(content)) => self.make_file(entry, content, read)?,
+                Some(Kind::File(content)) => self.make_file((top, place), entry, content, read)?,
                 Some(Kind::Symbolic(text)) => self.make_link(entry, text),
                 Some(Kind::Hard(to)) => self.make_name(entry, *to as usize - 1),
                 None => Ok(()),
@@ -410,10 +152,9 @@ impl Maker<'_> {
         self.open.clear();
         // Only now: what may not be written, or entered, could not be filled. Nor moved: so permissions of tops come
         // last of all.
-        for (place, entry) in self.list.entries.iter().enumerate().rev() {
-            if !entry.is_directory() {
-                continue;
-            }
+        let mut directories: Vec<_> = top_of(list).collect();
+        directories.retain(|(top, _, it)| it.is_directory() && !self.unchanged.contains_key(top));
+        for (_, place, entry) in directories.into_iter().rev() {
             let finished = self.open_at(place).and_then(|directory| {
                 let options = self.options;
                 options.set_attributes(directory.as_fd(), &entry.attributes)?;
@@ -424,6 +165,19 @@ impl Maker<'_> {
                 Ok(())
             });
             finished.map_err(|error| self.failed(place, error))?;
+        }
+        Ok(())
+    }
+
+    /// What others lack comes here too.
+    fn skip(&mut self, entry: &Entry, read: &mut impl Read) -> Result<(), UnpackError> {
+        let runs = entry.content().into_iter().flat_map(Content::coming);
+        let mut left: u64 = runs.map(|run| run.bytes).sum();
+        while left > 0 {
+            let wanted = self.piece.len().min(left as usize);
+            let piece = &mut self.piece[..wanted];
+            read.read_exact(piece).map_err(cut_short)?;
+            left -= wanted as u64;
         }
         Ok(())
     }
@@ -455,6 +209,7 @@ impl Maker<'_> {
     /// The outer error is that of what is read, the inner that of the file system.
     fn make_file(
         &mut self,
+        (top, place): (usize, usize),
         entry: &Entry,
         content: &Content,
         read: &mut impl Read,
@@ -464,20 +219,60 @@ impl Maker<'_> {
         } else {
             0o666
         };
+        let opened = self.open_file((top, place), entry, content, mode);
+        let (file, is_left, later) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let written = if content.partial {
+            self.compose((top, place), &file, is_left, content, read)?
+        } else {
+            self.write_runs(&file, content, read)?
+        };
+        if written.is_err() {
+            return Ok(written);
+        }
+        Ok(self.finish_file(&file, entry, content, later.then_some(mode)))
+    }
+
+    /// A new file, or the one that a broken transfer has left; whether it is that, and whether its permissions come later.
+    fn open_file(
+        &self,
+        (top, place): (usize, usize),
+        entry: &Entry,
+        content: &Content,
+        mode: u32,
+    ) -> io::Result<(File, bool, bool)> {
+        let name = entry.name.as_slice();
+        let plan = self.plan.filter(|_| {
+            // What was a hole may have bytes there, and attributes nobody knows of.
+            content.partial && !content.sparse && !self.options.attributes
+        });
+        let left = plan.and_then(|plan| plan.left(self.list, self.directory, (top, place)));
+        if let Some((within, file)) = left {
+            rustix::fs::renameat(&within, name, self.here(), name)?;
+            file.set_len(content.bytes)?;
+            return Ok((file, true, true));
+        }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Attributes and owners are set by who may write it.
         let later = self.options.attributes && !entry.attributes.is_empty() || self.options.owners;
         let first = if later { 0o600 } else { mode };
-        let name = entry.name.as_slice();
         // The kernel takes the umask off.
-        let opened = rustix::fs::openat(self.here(), name, flags, Mode::from_raw_mode(first));
-        let file = match opened {
-            Ok(descriptor) => File::from(descriptor),
-            Err(error) => return Ok(Err(error.into())),
-        };
+        let opened = rustix::fs::openat(self.here(), name, flags, Mode::from_raw_mode(first))?;
+        Ok((File::from(opened), false, later))
+    }
+
+    /// All of a file comes.
+    fn write_runs(
+        &mut self,
+        file: &File,
+        content: &Content,
+        read: &mut impl Read,
+    ) -> Result<io::Result<()>, UnpackError> {
         for run in content.runs() {
-            let (mut place, end) = (run.start, run.start + run.bytes);
+            let (mut place, end) = (run.start, run.end());
             while place < end {
                 let wanted = self.piece.len().min((end - place) as usize);
                 let piece = &mut self.piece[..wanted];
@@ -488,7 +283,66 @@ impl Maker<'_> {
                 place += wanted as u64;
             }
         }
-        Ok(self.finish_file(&file, entry, content, later.then_some(mode)))
+        Ok(Ok(()))
+    }
+
+    /// A part of a file comes, the rest is here. Its SHA-256 says whether the whole is right.
+    fn compose(
+        &mut self,
+        (top, place): (usize, usize),
+        file: &File,
+        is_left: bool,
+        content: &Content,
+        read: &mut impl Read,
+    ) -> Result<io::Result<()>, UnpackError> {
+        let changed = || UnpackError::Changed(path(&self.list.names(place)));
+        let mut hash = Sha256::new();
+        let mut base: Option<(usize, File)> = None;
+        let mut done = 0;
+        let pieces = self.plan.map_or(&[][..], |plan| plan.pieces(place));
+        for run in content.runs() {
+            add_zeros(&mut hash, run.start - done);
+            let mut at = run.start;
+            while at < run.end() {
+                let part = next_part(content, pieces, at, run.end()).ok_or_else(changed)?;
+                let (is_coming, end) = match part {
+                    Part::Coming(end) => (true, end),
+                    Part::Here(piece, end) => {
+                        let is_open = base.as_ref().is_some_and(|(root, _)| *root == piece.root());
+                        if !is_left && !is_open {
+                            let plan = self.plan.ok_or_else(changed)?;
+                            let opened = plan.open(self.list, self.directory, (top, place), piece);
+                            base = Some((piece.root(), opened.map_err(|_| changed())?));
+                        }
+                        (false, end)
+                    }
+                };
+                while at < end {
+                    let wanted = self.piece.len().min((end - at) as usize);
+                    let piece = &mut self.piece[..wanted];
+                    if is_coming {
+                        read.read_exact(piece).map_err(cut_short)?;
+                    } else {
+                        let from = base.as_ref().map_or(file, |(_, base)| base);
+                        let found = from.read_exact_at(piece, at);
+                        found.map_err(|_| UnpackError::Changed(path(&self.list.names(place))))?;
+                    }
+                    hash.update(&*piece);
+                    if (is_coming || !is_left)
+                        && let Err(error) = file.write_all_at(piece, at)
+                    {
+                        return Ok(Err(error));
+                    }
+                    at += wanted as u64;
+                }
+            }
+            done = run.end();
+        }
+        add_zeros(&mut hash, content.bytes - done);
+        if hash.finalize()[..] != content.sha256[..] {
+            return Err(UnpackError::Changed(path(&self.list.names(place))));
+        }
+        Ok(Ok(()))
     }
 
     fn finish_file(
@@ -552,66 +406,30 @@ impl Maker<'_> {
     }
 }
 
-impl Options {
-    fn finish_directory(&self, directory: &OwnedFd, entry: &Entry) -> io::Result<()> {
-        let mode = if self.preserve { entry.mode } else { 0o777 };
-        rustix::fs::fchmod(directory, self.masked(mode))?;
-        if self.preserve {
-            rustix::fs::futimens(directory, &times(entry))?;
-        }
-        Ok(())
-    }
-
-    fn set_attributes(&self, file: BorrowedFd<'_>, attributes: &[Attribute]) -> io::Result<()> {
-        if self.attributes {
-            for it in attributes {
-                let flags = XattrFlags::empty();
-                rustix::fs::fsetxattr(file, it.name.as_slice(), &it.value, flags)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn set_owner(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
-        if let Some(owner) = entry.owner.filter(|_| self.owners) {
-            let (user, group) = (Uid::from_raw(owner.user), Gid::from_raw(owner.group));
-            rustix::fs::fchown(file, Some(user), Some(group))?;
-        }
-        Ok(())
-    }
-
-    fn masked(&self, mode: u32) -> Mode {
-        Mode::from_raw_mode(mode & !self.umask)
-    }
+/// Bytes of a file, up to where they end: they come, or are here.
+enum Part<'a> {
+    Coming(u64),
+    Here(&'a Piece, u64),
 }
 
-fn enter(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
-}
-
-fn times(entry: &Entry) -> Timestamps {
-    let omit = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_OMIT,
-    };
-    Timestamps {
-        last_access: omit,
-        last_modification: Timespec {
-            tv_sec: entry.seconds,
-            tv_nsec: entry.nanoseconds.into(),
-        },
+/// From where its bytes at a place are; `None`: from nowhere.
+fn next_part<'a>(content: &Content, pieces: &'a [Piece], at: u64, end: u64) -> Option<Part<'a>> {
+    let next = content.sent.partition_point(|run| run.end() <= at);
+    let next: Option<&Run> = content.sent.get(next);
+    if let Some(run) = next.filter(|run| run.start <= at) {
+        return Some(Part::Coming(run.end().min(end)));
     }
+    let piece = pieces.get(pieces.partition_point(|piece| piece.end() <= at))?;
+    let end = next.map_or(end, |run| run.start.min(end));
+    (piece.start <= at).then_some(Part::Here(piece, piece.end().min(end)))
 }
 
-fn storage(path: &Path, source: io::Error) -> UnpackError {
-    if is_full(&source) {
-        return UnpackError::NoSpace(String::new());
+/// Holes read as zeros.
+fn add_zeros(hash: &mut Sha256, mut bytes: u64) {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    while bytes > 0 {
+        let now = (ZEROS.len() as u64).min(bytes);
+        hash.update(&ZEROS[..now as usize]);
+        bytes -= now;
     }
-    let path = path.to_owned();
-    UnpackError::Storage { path, source }
-}
-
-fn cut_short(error: io::Error) -> UnpackError {
-    UnpackError::Damaged(format!("it ends before its list says so ({})", why(&error)))
 }

@@ -36,11 +36,17 @@ fn sparse(bytes: u64, runs: &[(u64, u64)]) -> Kind {
         bytes,
         sparse: true,
         runs: runs.collect(),
+        ..Content::default()
     })
 }
 
 fn refused(entries: Vec<Entry>, why: &str) {
-    let error = List { entries }.check().unwrap_err();
+    let error = List {
+        entries,
+        block_bytes: 0,
+    }
+    .check()
+    .unwrap_err();
     assert!(error.contains(why), "{error}, not {why}");
 }
 
@@ -60,7 +66,8 @@ fn names_that_lead_elsewhere_are_none() {
     }
     assert_eq!(
         List {
-            entries: vec![entry(b"...", 0, file(3))]
+            entries: vec![entry(b"...", 0, file(3))],
+            block_bytes: 0,
         }
         .check(),
         Ok(3)
@@ -89,7 +96,8 @@ fn entries_lie_in_directories_before_them() {
         .collect();
     assert!(
         List {
-            entries: deep[..DEPTH_MAX].to_vec()
+            entries: deep[..DEPTH_MAX].to_vec(),
+            block_bytes: 0,
         }
         .check()
         .is_ok()
@@ -110,7 +118,14 @@ fn content_stays_in_its_bounds() {
     let sum = vec![entry(b"a", 0, file(u64::MAX)), entry(b"b", 0, file(1))];
     refused(sum, "content out of bounds");
     let runs = vec![entry(b"a", 0, sparse(10, &[(0, 2), (2, 1), (9, 1)]))];
-    assert_eq!(List { entries: runs }.check(), Ok(4));
+    assert_eq!(
+        List {
+            entries: runs,
+            block_bytes: 0
+        }
+        .check(),
+        Ok(4)
+    );
     let many = vec![entry(b"a", 0, file(0)); ENTRIES_MAX + 1];
     refused(many, "at most");
 }
@@ -157,12 +172,14 @@ fn two_of_one_name_in_a_directory_leave_nothing() {
     for second in [entry(b"a", 1, file(0)), directory(b"a", 1)] {
         let list = List {
             entries: vec![first.clone(), link.clone(), second],
+            block_bytes: 0,
         };
         unpack(
             &mut list.encode_to_vec().as_slice(),
             announced(&list, 0),
             to.path(),
             OPTIONS,
+            &[],
         )
         .unwrap_err();
     }
@@ -202,7 +219,8 @@ fn a_list_that_would_be_large_in_memory_is_not_decoded() {
             list_bytes: length,
             bytes: length,
         };
-        let error = unpack(&mut encoded.as_slice(), announced, to.path(), OPTIONS).unwrap_err();
+        let error =
+            unpack(&mut encoded.as_slice(), announced, to.path(), OPTIONS, &[]).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, not {why}");
     }
 }
@@ -244,12 +262,12 @@ proptest! {
         fs::write(&outside, b"untouched").unwrap();
         fs::create_dir(&to).unwrap();
         let entries = drawn.into_iter().map(|(name, within, kind)| entry(&name, within, kind)).collect();
-        let list = List { entries };
+        let list = List { entries, block_bytes: 0 };
         let sum = list.check();
         let mut bytes = list.encode_to_vec();
         let content = sum.clone().unwrap_or(8);
         bytes.extend(vec![b'!'; content as usize]);
-        let made = unpack(&mut bytes.as_slice(), announced(&list, content), &to, OPTIONS);
+        let made = unpack(&mut bytes.as_slice(), announced(&list, content), &to, OPTIONS, &[]);
         prop_assert!(sum.is_ok() || made.is_err());
         drop(made);
         prop_assert_eq!(fs::read_dir(&to).unwrap().count(), 0);

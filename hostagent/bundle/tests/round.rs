@@ -11,7 +11,7 @@ use wormcast_bundle::pack::{self, PackError, Packed, pack};
 use wormcast_bundle::unpack::{Announced, Options, UnpackError, Unpacked, unpack};
 
 const UMASK: u32 = 0o022;
-const PLAIN: Options = Options {
+pub const PLAIN: Options = Options {
     umask: UMASK,
     preserve: true,
     owners: false,
@@ -19,11 +19,11 @@ const PLAIN: Options = Options {
     sync: false,
 };
 
-fn packed(path: &Path) -> Packed {
+pub fn packed(path: &Path) -> Packed {
     pack(&[path.to_owned()], &pack::Options::default()).unwrap()
 }
 
-fn bytes(packed: &Packed) -> Vec<u8> {
+pub fn bytes(packed: &Packed) -> Vec<u8> {
     let mut out = Vec::new();
     packed.write(&mut out).unwrap();
     assert_eq!(out.len() as u64, packed.bytes());
@@ -36,10 +36,11 @@ fn unpacked(packed: &Packed, to: &Path, options: Options) -> Result<Unpacked, Un
         announced(packed),
         to,
         options,
+        &[],
     )
 }
 
-fn announced(packed: &Packed) -> Announced {
+pub fn announced(packed: &Packed) -> Announced {
     Announced {
         entries: packed.list().entries.len() as u64,
         list_bytes: packed.list_bytes(),
@@ -59,7 +60,7 @@ fn placed(packed: &Packed, to: &Path, options: Options) {
 }
 
 /// Every path below, with what it is.
-fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+pub fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
@@ -90,7 +91,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
 }
 
 /// A directory with all that there may be, and modes that the umask leaves as they are.
-fn example(root: &Path) -> PathBuf {
+pub fn example(root: &Path) -> PathBuf {
     let top = root.join("data");
     fs::create_dir_all(top.join("a/empty")).unwrap();
     fs::create_dir(top.join("b")).unwrap();
@@ -411,14 +412,14 @@ fn what_is_cut_short_leaves_nothing() {
     let right = announced(&packed);
     let cuts = (0..whole.len()).step_by(whole.len() / 37);
     for length in cuts.chain([right.list_bytes as usize, whole.len() - 1]) {
-        let error = unpack(&mut &whole[..length], right, to.path(), PLAIN).unwrap_err();
+        let error = unpack(&mut &whole[..length], right, to.path(), PLAIN, &[]).unwrap_err();
         assert!(matches!(error, UnpackError::Damaged(_)), "{error}");
     }
     let longer = [&whole[..], b"x"].concat();
-    unpack(&mut longer.as_slice(), right, to.path(), PLAIN).unwrap_err();
+    unpack(&mut longer.as_slice(), right, to.path(), PLAIN, &[]).unwrap_err();
     let (bytes, entries) = (right.bytes + 1, right.entries + 1);
     for wrong in [Announced { bytes, ..right }, Announced { entries, ..right }] {
-        unpack(&mut whole.as_slice(), wrong, to.path(), PLAIN).unwrap_err();
+        unpack(&mut whole.as_slice(), wrong, to.path(), PLAIN, &[]).unwrap_err();
     }
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
 }
@@ -444,7 +445,7 @@ fn what_there_is_no_room_for_is_refused_before_its_content() {
         list_bytes: length,
         bytes: length + (1 << 60),
     };
-    let error = unpack(&mut encoded.as_slice(), announced, to.path(), PLAIN).unwrap_err();
+    let error = unpack(&mut encoded.as_slice(), announced, to.path(), PLAIN, &[]).unwrap_err();
     assert!(matches!(error, UnpackError::NoSpace(_)), "{error}");
     assert!(
         error

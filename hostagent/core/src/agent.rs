@@ -13,6 +13,7 @@ mod planned;
 pub use lag::LagReport;
 
 use crate::api::{ApiError, NumberedRequest};
+use crate::applications::answers::Answer;
 use crate::applications::{Applications, OpenReceivers};
 use crate::clients::{ConnectionId, Outbound, Patience, Serving};
 use crate::figures::FailedMember;
@@ -327,6 +328,17 @@ impl Agent {
     /// The next file of which the controller is told how its transfer ended.
     pub fn poll_transfer(&mut self) -> Option<TransferReport> {
         self.applications.transfers().poll()
+    }
+
+    /// The next answer of a receiver here, for the origin of a message.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        self.applications.poll_answer()
+    }
+
+    /// Another host answers a message of this one.
+    pub fn take_answer(&mut self, answer: &Answer, now: Instant) {
+        let (applications, serving) = self.serving(now);
+        applications.on_answer(answer, &serving);
     }
 
     /// The files that are under way, for the controller: how those that it names end will be told.

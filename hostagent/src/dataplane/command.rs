@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use wormcast_agent_core::agent::LagReport;
 use wormcast_agent_core::api::NumberedRequest;
+use wormcast_agent_core::applications::answers::Answer;
 use wormcast_agent_core::clients::ConnectionId;
 use wormcast_agent_core::figures::Figures;
 use wormcast_agent_core::plan::{AgentPlan, RefusedGroup};
@@ -53,6 +54,8 @@ pub enum Command {
         /// Answered with what this host knows, and why switches are not asked.
         done: oneshot::Sender<(LagReport, Result<(), String>)>,
     },
+    /// Another host answers a message of this one.
+    Answer(Answer),
     /// A local client has connected.
     Connect {
         id: ConnectionId,

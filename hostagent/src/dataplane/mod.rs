@@ -44,8 +44,8 @@ const COMMANDS_PER_TURN_MAX: usize = 128;
 /// Reports to the controller that wait at most; more are dropped and counted. Outcomes of messages do not come from them:
 /// senders have these from the protocol.
 pub const REPORTS_MAX: usize = 256;
-/// Of these, those that files leave to others.
-const TRANSFERS_LEAVE: usize = REPORTS_MAX / 2;
+/// Of these, those that files and answers leave to others.
+const FILES_LEAVE: usize = REPORTS_MAX / 2;
 
 pub struct DataPlane {
     settings: DataPlaneSettings,
@@ -83,6 +83,7 @@ struct Counters {
     receive_errors: u64,
     too_long: u64,
     reports_dropped: u64,
+    answers_dropped: u64,
     turns: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The data plane's slow half: commands in, and what the agent has to say out.
 
-use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, NewPlan, Report, TRANSFERS_LEAVE};
+use super::{COMMANDS_PER_TURN_MAX, Command, DataPlane, FILES_LEAVE, NewPlan, Report};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wormcast_agent_core::agent::LogEvent;
 use wormcast_agent_core::figures::Figures;
@@ -47,6 +47,7 @@ impl DataPlane {
             } => {
                 let _ = done.send(self.agent.report_lag(origin, question));
             }
+            Command::Answer(answer) => self.agent.take_answer(&answer, now),
             Command::Connect {
                 id,
                 outbound,
@@ -115,7 +116,8 @@ impl DataPlane {
     pub(super) fn speak(&mut self) {
         while let Some((client, outbound)) = self.agent.poll_outbound() {
             if let Some(client) = self.clients.get(&client) {
-                client.send(outbound);
+                let is_taken = client.send(outbound);
+                self.counters.answers_dropped += u64::from(!is_taken);
             }
         }
         while let Some(report) = self.agent.poll_report() {
@@ -128,12 +130,11 @@ impl DataPlane {
             self.report(Report::Branch(answer));
         }
         while let Some(report) = self.agent.poll_transfer() {
-            if self.reports.capacity() > TRANSFERS_LEAVE {
-                let ended = SystemTime::now();
-                self.report(Report::Transfer { ended, report });
-            } else {
-                self.counters.reports_dropped += 1;
-            }
+            let ended = SystemTime::now();
+            self.report_if_room(Report::Transfer { ended, report });
+        }
+        while let Some(answer) = self.agent.poll_answer() {
+            self.report_if_room(Report::Answer(answer));
         }
         self.tell_receivers();
         while let Some(event) = self.agent.poll_log_event() {
@@ -147,6 +148,15 @@ impl DataPlane {
     fn tell_receivers(&mut self) {
         if let Some(open) = self.agent.changed_receivers() {
             self.receivers.send_replace(open);
+        }
+    }
+
+    /// Files and answers leave room to others.
+    fn report_if_room(&mut self, report: Report) {
+        if self.reports.capacity() > FILES_LEAVE {
+            self.report(report);
+        } else {
+            self.counters.reports_dropped += 1;
         }
     }
 
@@ -198,6 +208,7 @@ impl DataPlane {
             ("drops.link_down", sent.link_down),
             ("drops.no_engine", self.agent.frames_without_engine()),
             ("drops.reports", counters.reports_dropped),
+            ("drops.answers_waiting", counters.answers_dropped),
         ] {
             figures.push(name, value);
         }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use tokio::sync::{mpsc, watch};
 use wormcast_agent_core::agent::{MemberReport, Settings};
 use wormcast_agent_core::applications::OpenReceivers;
+use wormcast_agent_core::applications::answers::Answer;
 use wormcast_agent_core::transfers::TransferReport;
 use wormcast_protocol::{BranchAnswer, Observation};
 use wormcast_wire::HostId;
@@ -23,6 +24,8 @@ pub enum Report {
     Member(MemberReport),
     Probe(Observation),
     Branch(BranchAnswer),
+    /// To the origin of a message.
+    Answer(Answer),
     Transfer {
         ended: SystemTime,
         report: TransferReport,

@@ -334,6 +334,12 @@ impl DirectoryClient {
                             let reported = lag::answer(&self.dataplane, asked).await?;
                             send(&outgoing, AgentBody::LagAnswer(reported)).await?;
                         }
+                        Some(ControllerBody::Answer(answer)) => {
+                            // One that names no group or host is for nobody.
+                            if let Ok(answer) = questions::read_answer(answer) {
+                                self.dataplane.send(Command::Answer(answer)).await?;
+                            }
+                        }
                         Some(ControllerBody::Refused(refused)) => return Err(Break::Refused(refused.reason)),
                         Some(ControllerBody::Registered(registered)) => {
                             self.accept_registration(registered).await?;

@@ -1,5 +1,8 @@
-//! What questions of the controller name.
+//! What questions and answers of the controller name.
 
+use super::rpc;
+use wormcast_agent_core::applications::answers::Answer;
+use wormcast_agent_core::clients::limits::ANSWER_BYTES_MAX;
 use wormcast_wire::{GroupId, HOST_ID_MAX, HostId};
 
 /// A host that a question names.
@@ -15,4 +18,19 @@ pub(super) fn read_group(group: u32) -> Result<GroupId, String> {
     let id = u16::try_from(group).map(GroupId).ok();
     let id = id.filter(|id| *id != GroupId::BROADCAST);
     id.ok_or_else(|| format!("group {group} is none; groups are 0 to 65535 without 255"))
+}
+
+/// What another host says of a message of this one.
+pub(super) fn read_answer(answer: rpc::Answer) -> Result<Answer, String> {
+    let bytes = answer.text.len();
+    if bytes > ANSWER_BYTES_MAX {
+        return Err(format!(
+            "an answer of {bytes} bytes; at most {ANSWER_BYTES_MAX}"
+        ));
+    }
+    Ok(Answer {
+        group: read_group(answer.group)?,
+        host: read_host("host", answer.host)?,
+        text: answer.text,
+    })
 }

@@ -14,6 +14,11 @@ pub(super) fn body(report: Report, life: u64) -> AgentBody {
         Report::Member(report) => AgentBody::MemberReport(member_report(report)),
         Report::Probe(observation) => AgentBody::ProbeSeen(probe_seen(&observation)),
         Report::Branch(answer) => AgentBody::BranchAnswer(branch_answer(answer)),
+        Report::Answer(answer) => AgentBody::Answer(rpc::Answer {
+            group: answer.group.0.into(),
+            host: answer.host.0.into(),
+            text: answer.text,
+        }),
         Report::Transfer { ended, report } => {
             AgentBody::TransferReport(transfers::report(life, report, ended))
         }

@@ -231,7 +231,7 @@ fn note(known: &Mutex<Known>, host: u32, body: AgentBody) {
         AgentBody::MemberReport(report) => known.reports.push((host, report)),
         AgentBody::TransferReport(report) => known.transfers.push((host, report)),
         // Nothing is traced here, and nobody asks who lags.
-        AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) => {}
+        AgentBody::TraceSent(_) | AgentBody::ProbeSeen(_) | AgentBody::Answer(_) => {}
         AgentBody::LagAnswer(_) | AgentBody::BranchAnswer(_) => {}
         AgentBody::Statistics(statistics) => drop(known.statistics.insert(host, statistics)),
         AgentBody::OpenReceivers(open) => drop(known.receivers.insert(host, open)),

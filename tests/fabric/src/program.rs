@@ -519,6 +519,7 @@ impl Program {
             | Notice::MemberUnclaimed { .. }
             | Notice::FileProgress { .. }
             | Notice::GroupsChanged {}
+            | Notice::Answer { .. }
             | Notice::FileFailed { .. } => {}
             Notice::Goodbye { reason } => panic!("expelled: {reason}"),
         }

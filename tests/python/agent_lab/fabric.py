@@ -88,12 +88,14 @@ def checksum(data: bytes) -> int:
 
 
 class Directory(agent_pb2_grpc.AgentDirectoryServicer):
-    """Registers whoever comes and gives each its plan."""
+    """Registers whoever comes, gives each its plan, and passes their answers on."""
 
     def __init__(self, hosts: int, groups: list[dict[str, Any]]) -> None:
         self._hosts = hosts
         self._groups = groups
         self.epoch = 1
+        self._answers: dict[int, list[Any]] = {}
+        """That wait, by the host that is to have them."""
         self._changed = threading.Condition()
 
     def plan(self, groups: list[dict[str, Any]]) -> None:
@@ -108,27 +110,36 @@ class Directory(agent_pb2_grpc.AgentDirectoryServicer):
         yield agent_pb2.ControllerMessage(registered=agent_pb2.Registered(host_id=host))
         routes = [agent_pb2.Route(host=to, ports=bytes([to])) for to in range(self._hosts) if to != host]
         context.add_callback(self._wake)
-        threading.Thread(target=exhaust, args=(requests,), daemon=True).start()
+        threading.Thread(target=self._read, args=(host, requests), daemon=True).start()
         epoch = 0
         while context.is_active():
             with self._changed:
-                while self.epoch == epoch and context.is_active():
+                while self.epoch == epoch and not self._answers.get(host) and context.is_active():
                     self._changed.wait()
+                answers, same = self._answers.pop(host, []), self.epoch == epoch
                 epoch, groups = self.epoch, self._groups
+            for answer in answers:
+                yield agent_pb2.ControllerMessage(answer=answer)
+            if same:
+                continue
             own = [agent_pb2.Group(**group) for group in groups if host in group["members"]]
             plan = agent_pb2.Plan(epoch=epoch, host_id=host, routes=routes, tree_routes=routes, groups=own)
             yield agent_pb2.ControllerMessage(plan=plan)
 
+    def _read(self, host: int, requests: Iterator[Any]) -> None:
+        """Whatever an agent says."""
+        with contextlib.suppress(grpc.RpcError):
+            for message in requests:
+                if message.WhichOneof("body") == "answer":
+                    told = message.answer
+                    answer = agent_pb2.Answer(group=told.group, host=host, text=told.text)
+                    with self._changed:
+                        self._answers.setdefault(told.host, []).append(answer)
+                        self._changed.notify_all()
+
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-
-def exhaust(requests: Iterator[Any]) -> None:
-    """Whatever an agent says."""
-    with contextlib.suppress(grpc.RpcError):
-        for _ in requests:
-            pass
 
 
 def wait_for_plan(path: Path, epoch: int = 1) -> None:

@@ -1,6 +1,9 @@
 //! Python binding of wormcast-bundle. What takes long releases the interpreter lock.
 
+use ::wormcast_bundle::compare;
+use ::wormcast_bundle::kept;
 use ::wormcast_bundle::list::Kind;
+use ::wormcast_bundle::offer;
 use ::wormcast_bundle::pack::{self, PackError};
 use ::wormcast_bundle::unpack::{self, UnpackError};
 use pyo3::exceptions::{PyException, PyOSError};
@@ -37,6 +40,7 @@ fn unpack_error(error: &UnpackError) -> PyErr {
     let code = match error {
         UnpackError::NoSpace(_) => "no_space",
         UnpackError::Storage { .. } => "storage",
+        UnpackError::Changed(_) => "changed",
         UnpackError::Damaged(_) => "damaged",
     };
     raise(code, error)
@@ -90,6 +94,13 @@ impl Packed {
         self.0.list().entries.len()
     }
 
+    /// Reads all files, for hashes.
+    fn offer(&self, py: Python<'_>) -> PyResult<Offer> {
+        let offer = py.detach(|| offer::Offer::new(&self.0));
+        let offer = offer.map_err(|error| pack_error(&error))?;
+        Ok(Offer(std::sync::Mutex::new(offer)))
+    }
+
     /// Path from its top, kind and length of each entry.
     fn entries(&self) -> Vec<(Vec<u8>, &'static str, u64)> {
         let list = self.0.list();
@@ -134,6 +145,120 @@ fn pack_paths(
     let paths = self::paths(paths);
     let packed = py.detach(|| pack::pack(&paths, &options));
     packed.map(Packed).map_err(|error| pack_error(&error))
+}
+
+/// The list of a bundle with hashes.
+#[pyclass(frozen)]
+struct Offer(std::sync::Mutex<offer::Offer>);
+
+impl Offer {
+    fn lock(&self) -> std::sync::MutexGuard<'_, offer::Offer> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Offer {
+    #[getter]
+    fn list(&self) -> Vec<u8> {
+        self.lock().encoded().to_vec()
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().entries()
+    }
+
+    /// Nobody is known to lack anything.
+    fn begin(&self) {
+        self.lock().begin();
+    }
+
+    /// Somebody lacks everything.
+    fn note_all(&self) {
+        self.lock().note_all();
+    }
+
+    /// An answer. False: it is none.
+    fn note(&self, answer: Vec<u8>) -> bool {
+        self.lock().note(&answer)
+    }
+
+    /// The bundle with what somebody lacks.
+    fn bundle(&self, py: Python<'_>) -> PyResult<Packed> {
+        let packed = py.detach(|| self.lock().bundle());
+        packed.map(Packed).map_err(|error| pack_error(&error))
+    }
+}
+
+/// A list that is offered.
+#[pyclass(frozen)]
+struct Offered(compare::Offered);
+
+#[pymethods]
+impl Offered {
+    /// Names of its tops.
+    fn tops(&self) -> Vec<Vec<u8>> {
+        self.0.tops().map(<[u8]>::to_vec).collect()
+    }
+
+    /// Looks for what of it is in a directory, the tops under one of these names.
+    #[pyo3(signature = (directory, names, *, umask, preserve, owners, attributes, exact))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn compare(
+        &self,
+        py: Python<'_>,
+        directory: Vec<u8>,
+        names: Vec<Vec<Vec<u8>>>,
+        umask: u32,
+        preserve: bool,
+        owners: bool,
+        attributes: bool,
+        exact: bool,
+    ) -> PyResult<Plan> {
+        let options = unpack::Options {
+            umask,
+            preserve,
+            owners,
+            attributes,
+            sync: false,
+        };
+        let directory = Path::new(OsStr::from_bytes(&directory));
+        let plan = py.detach(|| self.0.compare(directory, names, &options, exact));
+        plan.map(Plan).map_err(|error| unpack_error(&error))
+    }
+}
+
+/// What is there of a list.
+#[pyclass(frozen)]
+struct Plan(compare::Plan);
+
+#[pymethods]
+impl Plan {
+    /// What is lacking, for whoever offered.
+    #[getter]
+    fn answer(&self) -> Vec<u8> {
+        self.0.answer.clone()
+    }
+}
+
+/// Reads a list that is offered from a descriptor.
+#[pyfunction]
+fn read_offer(
+    py: Python<'_>,
+    descriptor: RawFd,
+    entries: u64,
+    list_bytes: u64,
+) -> PyResult<Offered> {
+    let mut read = stream(descriptor)?;
+    let announced = unpack::Announced {
+        entries,
+        list_bytes,
+        bytes: list_bytes,
+    };
+    let offered = py.detach(|| compare::Offered::read(&mut read, announced));
+    offered.map(Offered).map_err(|error| unpack_error(&error))
 }
 
 /// All of a bundle, under a hidden name.
@@ -184,6 +309,24 @@ impl Unpacked {
         placed.map_err(|error| system_error(&error))
     }
 
+    /// Names of what was there already.
+    fn unchanged(&self, py: Python<'_>) -> PyResult<Vec<Vec<u8>>> {
+        self.with(py, |it| it.unchanged().map(<[u8]>::to_vec).collect())
+    }
+
+    /// All has its names: what broken transfers have left of it goes.
+    fn done(&self, py: Python<'_>, directory: Vec<u8>) {
+        py.detach(|| {
+            let mut kept = self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(kept) = kept.as_mut() {
+                kept.done(Path::new(OsStr::from_bytes(&directory)));
+            }
+        });
+    }
+
     /// The names given are on the disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let synced = self.with(py, unpack::Unpacked::sync)?;
@@ -205,7 +348,7 @@ impl Unpacked {
 
 /// Reads a bundle from a descriptor to its end.
 #[pyfunction(name = "unpack")]
-#[pyo3(signature = (descriptor, directory, entries, list_bytes, size, *, umask, preserve, owners, attributes, sync))]
+#[pyo3(signature = (descriptor, directory, entries, list_bytes, size, *, umask, preserve, owners, attributes, sync, plans=Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
 fn unpack_stream(
     py: Python<'_>,
@@ -219,6 +362,7 @@ fn unpack_stream(
     owners: bool,
     attributes: bool,
     sync: bool,
+    plans: Vec<Py<Plan>>,
 ) -> PyResult<Unpacked> {
     let mut read = stream(descriptor)?;
     let options = unpack::Options {
@@ -234,7 +378,8 @@ fn unpack_stream(
         bytes: size,
     };
     let directory = Path::new(OsStr::from_bytes(&directory));
-    let unpacked = py.detach(|| unpack::unpack(&mut read, announced, directory, options));
+    let plans: Vec<&compare::Plan> = plans.iter().map(|plan| &plan.get().0).collect();
+    let unpacked = py.detach(|| unpack::unpack(&mut read, announced, directory, options, &plans));
     let unpacked = unpacked.map_err(|error| unpack_error(&error))?;
     Ok(Unpacked(std::sync::Mutex::new(Some(unpacked))))
 }
@@ -244,18 +389,31 @@ fn unpack_stream(
 fn remove_left_behind(py: Python<'_>, directory: Vec<u8>, name: Vec<u8>) -> PyResult<bool> {
     let name = CString::new(name).map_err(|_| raise("refused", "a name with a 0 in it"))?;
     let directory = Path::new(OsStr::from_bytes(&directory));
-    let removed = py.detach(|| unpack::remove_left_behind(directory, &name));
+    let removed = py.detach(|| kept::remove_left_behind(directory, &name));
     removed.map_err(|error| system_error(&error))
+}
+
+/// Removes what broken transfers have left and is too old, or too much. How many are gone.
+#[pyfunction]
+fn trim_kept(py: Python<'_>, directory: Vec<u8>) -> PyResult<usize> {
+    let directory = Path::new(OsStr::from_bytes(&directory));
+    let gone = py.detach(|| kept::trim_kept(directory, std::time::SystemTime::now()));
+    gone.map_err(|error| system_error(&error))
 }
 
 /// Several files and directories as the content of one message.
 #[pymodule]
 fn wormcast_bundle(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BundleError", module.py().get_type::<BundleError>())?;
-    module.add("PARTIAL_PREFIX", unpack::PARTIAL_PREFIX)?;
+    module.add("PARTIAL_PREFIX", kept::PARTIAL_PREFIX)?;
     module.add_class::<Packed>()?;
+    module.add_class::<Offer>()?;
+    module.add_class::<Offered>()?;
+    module.add_class::<Plan>()?;
     module.add_class::<Unpacked>()?;
     module.add_function(wrap_pyfunction!(pack_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(read_offer, module)?)?;
+    module.add_function(wrap_pyfunction!(trim_kept, module)?)?;
     module.add_function(wrap_pyfunction!(unpack_stream, module)?)?;
     module.add_function(wrap_pyfunction!(remove_left_behind, module)?)
 }

@@ -1,6 +1,7 @@
 //! What goes out when.
 
 use super::*;
+use crate::api::Notice;
 use crate::plan::AgentPlan;
 use crate::plan::examples::{gathered, group_message, plan_message};
 use wormcast_protocol::Transmit;
@@ -69,4 +70,50 @@ fn the_engine_has_every_change_of_gathered_acks() {
         let engine = agent.engine().unwrap();
         assert_eq!(engine.groups().next().unwrap().gathered, planned);
     }
+}
+
+/// From members alone, and to those who send to the group.
+#[test]
+fn an_answer_reaches_those_who_send_to_the_group() {
+    let now = Instant::from_micros(5);
+    let mut agent = Agent::new(PATIENCE, TransitLimits::default());
+    agent
+        .start(EngineConfig::new(HostId(1), [2; 6], 1500, 1, 1))
+        .unwrap();
+    let mut message = plan_message(1);
+    message.groups = vec![
+        group_message(3, "circuit", &[1, 2, 4]),
+        group_message(4, "circuit", &[1, 5]),
+    ];
+    agent
+        .apply_plan(AgentPlan::parse(&message).unwrap(), now)
+        .unwrap();
+    for (id, group) in [(1, 3), (2, 4), (3, 3)] {
+        agent.connect(ConnectionId(id), String::new());
+        let json = format!(r#"{{"id": 1, "op": "open_sender", "group": {group}}}"#);
+        let request = NumberedRequest::parse(json.as_bytes()).unwrap();
+        agent.request(ConnectionId(id), request, now);
+    }
+    while agent.poll_outbound().is_some() {}
+    let told = |agent: &mut Agent, group, host| {
+        let text = "lacks".to_owned();
+        let (group, host) = (GroupId(group), HostId(host));
+        agent.take_answer(&Answer { group, host, text }, now);
+        let mut told = Vec::new();
+        while let Some((client, outbound)) = agent.poll_outbound() {
+            let Outbound::Notice(Notice::Answer { host, text, .. }) = outbound else {
+                panic!("{outbound:?}");
+            };
+            assert_eq!(text, "lacks");
+            told.push((client.0, host));
+        }
+        told
+    };
+    assert_eq!(told(&mut agent, 3, 4), [(1, 4), (3, 4)]);
+    assert_eq!(told(&mut agent, 4, 5), [(2, 5)]);
+    for (group, host) in [(4, 4), (3, 5), (9, 2)] {
+        assert_eq!(told(&mut agent, group, host), []);
+    }
+    let counters = agent.applications.counters();
+    assert!(counters.contains(&("drops.answers_unasked", 3)));
 }

@@ -157,6 +157,11 @@ pub enum Request {
         handle: u32,
         bytes: u64,
     },
+    /// Says something of a message to its origin, once.
+    Answer {
+        handle: u32,
+        text: String,
+    },
     /// Closes a sender or receiver.
     Close {
         handle: u32,
@@ -328,6 +333,12 @@ pub enum Notice {
         handle: u32,
         message: u64,
         host: u16,
+    },
+    /// A receiver says something of a message that a sender of this group has sent.
+    Answer {
+        handle: u32,
+        host: u16,
+        text: String,
     },
     /// A message begins to arrive.
     MessageBegin {

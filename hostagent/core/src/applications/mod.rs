@@ -2,6 +2,7 @@
 //!
 //! Requests, bytes and engine events in; answers and bytes out.
 
+pub mod answers;
 mod groups;
 mod receiving;
 mod sending;
@@ -15,6 +16,7 @@ use crate::clients::{
 use crate::order::MessageId;
 use crate::plan::PlannedGroup;
 use crate::transfers::Transfers;
+use answers::{Answer, Answers};
 use bytes::Bytes;
 use groups::{describe_group, find_group, find_origin, group_bytes, no_plan};
 pub use receiving::OpenReceivers;
@@ -29,6 +31,7 @@ pub struct Applications {
     connections: Connections,
     sending: Sending,
     receiving: Receiving,
+    answers: Answers,
 }
 
 impl Applications {
@@ -37,6 +40,7 @@ impl Applications {
             connections: Connections::default(),
             sending: Sending::default(),
             receiving: Receiving::new(patience),
+            answers: Answers::default(),
         }
     }
 
@@ -226,6 +230,13 @@ impl Applications {
                 let bytes = self.receiving.bound_lag(engine, key(handle), bytes)?;
                 Ok(Some(json!({"bytes": bytes})))
             }
+            Request::Answer { handle, text } => {
+                self.expect(key(handle), Kind::Message)?;
+                answers::check(&text)?;
+                let (group, host) = self.receiving.note_answer(key(handle))?;
+                self.answers.put(Answer { group, host, text });
+                Ok(Some(json!({})))
+            }
             Request::Close { handle } => {
                 let engine = engine_of(serving)?;
                 match self.kind_of(key(handle)) {
@@ -379,6 +390,21 @@ impl Applications {
         self.sending.on_unread(&mut self.connections, unread);
     }
 
+    /// The next answer of a receiver here, to a message of another host.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        self.answers.poll()
+    }
+
+    /// Another member answers a message of this host. Those who send to the group know whether it is theirs.
+    pub fn on_answer(&mut self, answer: &Answer, serving: &Serving<'_>) {
+        let Answer { group, host, text } = answer;
+        let planned = serving.groups.and_then(|groups| groups.get(group));
+        let is_member = planned.is_some_and(|planned| planned.members.contains(host));
+        let connections = &mut self.connections;
+        let told = is_member && self.sending.on_answer(connections, *group, *host, text);
+        self.answers.refused += u64::from(!told);
+    }
+
     /// Moves bytes both ways and keeps time. Returns when to call again at the latest.
     pub fn pump(&mut self, serving: &mut Serving<'_>) -> Option<Instant> {
         let (now, groups) = (serving.now, serving.groups);
@@ -457,6 +483,7 @@ impl Applications {
                 self.receiving.orders_refused(),
             ),
             ("applications.sunk_messages", self.receiving.sunk_messages),
+            ("drops.answers_unasked", self.answers.refused),
         ]
     }
 

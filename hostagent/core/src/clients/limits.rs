@@ -20,6 +20,10 @@ pub const MESSAGE_WINDOW_BYTES: u32 = 512 << 10;
 /// Finished messages of a sender whose outcome is kept for `wait_stable`; the oldest go, and to ask for one that is
 /// gone is an error.
 pub const OUTCOMES_MAX: usize = 64;
+/// Bytes of an answer to a message. A longer one is refused.
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Bytes of answers that wait for one client; what comes beyond is dropped and counted.
+pub const ANSWERS_WAITING_BYTES_MAX: usize = 4 << 20;
 /// Descriptors that come with a frame. More: the connection ends.
 pub const DESCRIPTORS_MAX: usize = 16;
 /// Time between two notices of how much of a file is written.

@@ -68,16 +68,19 @@ pub struct FileHeader {
 struct Fields {
     name: String,
     size: Option<u64>,
+    /// It is the list that goes before a bundle, and no file.
+    offer: bool,
 }
 
 impl FileHeader {
-    fn read(header: &str) -> Self {
+    /// `None`: it is no file, but what goes before one.
+    fn read(header: &str) -> Option<Self> {
         let fields: Fields = serde_json::from_str(header).unwrap_or_default();
-        Self {
+        (!fields.offer).then(|| Self {
             name: shown_name(&fields.name),
             size: fields.size,
             start_bytes: (MAGIC.len() + LENGTH_BYTES + header.len()) as u64,
-        }
+        })
     }
 }
 
@@ -126,7 +129,7 @@ impl Beginning {
                 return None;
             }
             Start::Open => return None,
-            Start::File { header, .. } => Some(FileHeader::read(header)),
+            Start::File { header, .. } => FileHeader::read(header),
             Start::Other => None,
         };
         self.is_known = true;
@@ -219,7 +222,8 @@ mod tests {
         ] {
             assert_eq!(shown_name(name), shown);
         }
-        assert_eq!(FileHeader::read("no JSON").name, UNNAMED);
-        assert_eq!(FileHeader::read(r#"{"name": 4}"#).size, None);
+        assert_eq!(FileHeader::read("no JSON").unwrap().name, UNNAMED);
+        assert_eq!(FileHeader::read(r#"{"name": 4}"#).unwrap().size, None);
+        assert_eq!(FileHeader::read(r#"{"name": "a", "offer": true}"#), None);
     }
 }

@@ -268,6 +268,7 @@ impl Receiving {
                     window_bytes: MESSAGE_WINDOW_BYTES,
                     length: 0,
                     ended: false,
+                    answered: false,
                     progressed_at: now,
                     lag: Lag::default(),
                 });

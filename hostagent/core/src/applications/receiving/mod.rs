@@ -92,6 +92,8 @@ struct Arriving {
     window_bytes: u32,
     length: u64,
     ended: bool,
+    /// Its origin has been told something of it.
+    answered: bool,
     progressed_at: Instant,
     lag: Lag,
 }
@@ -230,6 +232,19 @@ impl Receiving {
             arriving.progressed_at = now;
         }
         Ok(())
+    }
+
+    /// The application has something to say of the message: in which group, and to whom.
+    pub(crate) fn note_answer(&mut self, key: Key) -> Result<StreamKey, ApiError> {
+        let stream_key = self.message_stream(key)?;
+        let stream = self.streams.get_mut(&stream_key);
+        if let Some(arriving) = stream.and_then(|stream| stream.message.as_mut())
+            && std::mem::replace(&mut arriving.answered, true)
+        {
+            let text = format!("message {} was answered before", key.number);
+            return Err(ApiError::new(ErrorCode::WrongState, text));
+        }
+        Ok(stream_key)
     }
 
     /// The application has the message.

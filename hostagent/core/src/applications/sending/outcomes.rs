@@ -157,6 +157,28 @@ impl Sending {
         }
     }
 
+    /// Another member says something of a message. False: nobody sends to the group.
+    pub(crate) fn on_answer(
+        &self,
+        connections: &mut Connections,
+        group: GroupId,
+        host: HostId,
+        text: &str,
+    ) -> bool {
+        let senders = self.senders.iter();
+        let mut told = false;
+        for (key, _) in senders.filter(|(_, sender)| sender.group == group) {
+            let notice = Notice::Answer {
+                handle: key.number,
+                host: host.0,
+                text: text.to_owned(),
+            };
+            send(connections, key.connection, Outbound::Notice(notice));
+            told = true;
+        }
+        told
+    }
+
     /// The sender of a message that is not stable.
     fn owner_of(&self, group: GroupId, message: u64) -> Option<Key> {
         let turn = self.turns.get(&group)?;
