@@ -170,7 +170,6 @@ class ArrivingFile:
     def place(self, header: str, plans: Plans) -> None:
         """Has the agent write it into the directory. ``plans``: what was here of lists that have gone before."""
         self._header = parse_header(header)
-        self._bound_lag()
         about, size, settings = self._header.bundle, self._header.size, self._settings
         if about is None or size is None:
             self._target = _InDirectory(settings, self.message, size)
@@ -196,20 +195,12 @@ class ArrivingFile:
             plans=plans.all() if self._header.offered else None,
         )
 
-    def _bound_lag(self) -> None:
-        """Others wait for this host no longer than the sender says."""
-        if self.header is not None and self.header.lag_bytes is not None:
-            self.message.bound_lag(self.header.lag_bytes)
-
     def note_written(self, size: int) -> None:
         """The agent has written so much of it."""
         self._written = size
 
     def write(self, data: bytes) -> None:
-        knew = self._decoder.header
         content = self._decoder.feed(data)
-        if knew is None:
-            self._bound_lag()
         if self._decoder.header is not None and self._decoder.header.bundle is not None:
             raise FileFormatError(
                 "directories and several files are for a directory, not for standard output"

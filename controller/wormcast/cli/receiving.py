@@ -13,6 +13,7 @@ from wormcast.cli.outlet import Outlet
 from wormcast.cli.placing import remove_left_behind
 from wormcast.cli.progress import ProgressLine, facts_of
 from wormcast.cli.refusal import Refusal, show
+from wormcast.cli.send_report import TOO_SLOW
 from wormcast.cli.session import OFFER_LOOK_S, Session, described, place_of, report_of
 from wormcast.client import (
     Agent,
@@ -252,8 +253,10 @@ class _Session(Session):
         if file.is_torn:
             reason += f"; {file.size} bytes of it are on standard output, so nothing can follow"
             self._stopped = True
-        self._taken += 1
-        self._missed += 1
+        comes_again = reason.startswith(TOO_SLOW) and file.header is not None and file.header.late
+        if not comes_again:
+            self._taken += 1
+            self._missed += 1
         if self._as_json:
             report = {"origin": file.origin, "name": file.name, "error": reason}
             click.echo(json.dumps(report), err=self._settings.to_stdout)

@@ -24,9 +24,11 @@ _WORDS = {
     "unknown": "unknown: the agent does not answer",
 }
 # hostagent/API.md §6: a receiver that does not come in time has given up too.
+TOO_SLOW = "too slow"
+"""hostagent/API.md §4: more bytes waited for its receiver than the sender allows."""
 _REASONS = {
     "application gave up": "no receiver took it in time, or it ended",
-    "too slow": "too slow for --lag",
+    TOO_SLOW: "too slow for --lag",
 }
 _LEFTOVERS = {
     "cancelled": "not all of the file was sent, so it is cancelled; members drop what they have of it",

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wormcast.cli.bundle import BundleOptions
@@ -17,6 +17,7 @@ from wormcast.cli.recipients import NOT_THERE, MembersMissingError, Recipients, 
 from wormcast.cli.rest import Unavailable
 from wormcast.cli.send_display import SendDisplay
 from wormcast.cli.send_report import (
+    TOO_SLOW,
     Outcome,
     report_agent_gone,
     report_missing,
@@ -56,12 +57,22 @@ class _NobodyLeftError(Exception):
         self.members = members
 
 
+@dataclass(frozen=True)
+class Slow:
+    """What becomes of members whose receivers take files slower than they come."""
+
+    lag_bytes: int | None = None
+    """So many bytes may wait for a receiver; None: others wait for it."""
+    late: bool = False
+    """Who is slower than that gets the rest when the others have all of it."""
+
+
 @dataclass
 class _Sending:
     """How far the command has come."""
 
     shown: str
-    lag_bytes: int | None
+    slow: Slow
     sender: Sender | None = None
     message: int | None = None
     count: int = 0
@@ -79,12 +90,12 @@ def send_files(
     name: str | None,
     tries: Tries,
     rate_bits: int | None,
-    lag_bytes: int | None,
+    slow: Slow,
     socket: Path | None,
     as_json: bool,
 ) -> int:
     """Sends files and directories as one message, and again to those that failed if that is asked for; returns the
-    exit status. Members at which more than ``lag_bytes`` wait for their receiver do not get it; None: all wait."""
+    exit status."""
     shown_name = safe_file_name(name or _name(files))
     deadline = tries.begin()
     there: set[int] = set()
@@ -95,7 +106,7 @@ def send_files(
         display.note_left_out(content.left_out)
         while True:
             attempt = _Attempt(
-                recipients, content, _Sending(shown_name, lag_bytes), tries.passed, there, display, as_json
+                recipients, content, _Sending(shown_name, slow), tries.passed, there, display, as_json
             )
             try:
                 end = attempt.run(socket, deadline, rate_bits)
@@ -106,7 +117,11 @@ def send_files(
                 if not tries.go_on(functools.partial(display.note_again, str(error))):
                     raise
             else:
-                if end.why is None or not tries.go_on(functools.partial(display.note_again, end.why)):
+                if end.slow and slow.late:
+                    # Now they have their time.
+                    slow = Slow()
+                    display.note_again(f"{_hosts(end.slow)} too slow", "now what they lack")
+                elif end.why is None or not tries.go_on(functools.partial(display.note_again, end.why)):
                     display.close()
                     return end.report()
             deadline, is_first = tries.begin(), False
@@ -118,6 +133,8 @@ class _End:
 
     report: Callable[[], int]
     why: str | None
+    slow: list[int] = field(default_factory=list)
+    """Members that were too slow."""
 
 
 @dataclass
@@ -226,8 +243,8 @@ class _Attempt:
             self.as_json,
             only_present,
         )
-        hosts = ", ".join(map(str, lacking))
-        return _End(report, f"host{'s' if len(lacking) > 1 else ''} {hosts} failed" if lacking else None)
+        slow = [one.host for one in outcome.members if one.state != "delivered" and one.reason == TOO_SLOW]
+        return _End(report, f"{_hosts(lacking)} failed" if lacking else None, slow)
 
     def _timed_out(self, known: tuple[list[MemberState], str] | None, why: str) -> _End:
         sender = self.state.sender
@@ -258,6 +275,10 @@ class _Attempt:
     def _with_there(self, members: list[MemberState]) -> list[MemberState]:
         """What a member has confirmed it has, whatever became of it since."""
         return [MemberState(one.host, "delivered") if one.host in self.there else one for one in members]
+
+
+def _hosts(hosts: list[int]) -> str:
+    return f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
 
 
 def _name(files: list[Path]) -> str:
@@ -312,8 +333,9 @@ def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> N
         content.mode,
         content.mtime_ns,
         content.bundle,
-        state.lag_bytes,
         offered=content.is_offered,
+        lag_bytes=state.slow.lag_bytes,
+        late=state.slow.late,
     )
     if size is not None:
         sender.announce(len(start) + size + DIGEST_BYTES)

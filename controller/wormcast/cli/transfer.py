@@ -247,18 +247,18 @@ def _lag(
 )
 @click.option(
     "--slow",
-    type=click.Choice(["wait", "drop"]),
+    type=click.Choice(["wait", "late", "drop"]),
     default="wait",
     show_default=True,
-    help="What becomes of a member whose receiver takes the files slower than they come: others wait for it, or it "
-    "does not get them.",
+    help="What becomes of a member whose receiver takes the files slower than they come: others wait for it, it gets "
+    "the rest when they have all (as with --changed), or it does not get them.",
 )
 @click.option(
     "--lag",
     "lag_bytes",
     metavar="BYTES",
     callback=_lag,
-    help=f"With --slow drop: so many bytes may wait for a receiver, as 8M. [default: {LAG_BYTES >> 20}M]",
+    help=f"With --slow late and drop: so many bytes may wait for a receiver, as 8M. [default: {LAG_BYTES >> 20}M]",
 )
 @click.option(
     "--only-present",
@@ -314,7 +314,7 @@ def send(
     used again for the same ones, whoever of them sends. It stays until 'wormcast group delete'.
 
     A receiver that takes the files slower than they come is named. Others wait for it once the
-    buffers of its agent are full; with --slow drop it loses the files before that.
+    buffers of its agent are full; with --slow late and drop it loses the files before that.
 
     Members of the group that are away do not get the file, and are named as those that
     failed are. With --only-present they do not count, unless nobody else is there.
@@ -346,19 +346,19 @@ def send(
     from wormcast.cli.recipients import Recipients
     from wormcast.cli.tries import Tries
 
-    changed = changed or retry > 0
+    changed = changed or retry > 0 or slow == "late"
     paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner, changed=changed)
     if Path("-") in paths and (len(paths) > 1 or xattrs or owner or changed):
-        text = "standard input (-) goes alone, without --xattrs, --owner, --changed and --retry"
+        text = "standard input (-) goes alone, without --xattrs, --owner, --changed, --retry and --slow late"
         raise Refusal(text, code="out-of-range", value="-")
     if name is not None and is_bundle(paths, options):
-        text = "--name has no effect on directories, several files, --xattrs, --owner, --changed and --retry; it is for one file"
+        text = "--name has no effect on directories, several files, --xattrs, --owner, --changed, --retry and --slow late; it is for one file"
         raise Refusal(text, code="without-effect", value="--name")
     if exclude and not is_bundle(paths, options):
         text = "--exclude has no effect on one file; it is for directories and several files"
         raise Refusal(text, code="without-effect", value="--exclude")
     if lag_bytes is not None and slow == "wait":
-        text = "--lag has no effect with --slow wait; it is for --slow drop"
+        text = "--lag has no effect with --slow wait; it is for --slow late and drop"
         raise Refusal(text, code="without-effect", value="--lag")
     if dry_run:
         from wormcast.cli.dry_run import show_what_is_sent
@@ -366,7 +366,7 @@ def send(
         with refusals():
             show_what_is_sent(paths, options, as_json)
         return
-    from wormcast.cli.sending import send_files
+    from wormcast.cli.sending import Slow, send_files
 
     if (group is None) is not bool(hosts):
         given = "both are given" if hosts else "neither is given"
@@ -387,8 +387,8 @@ def send(
     try:
         with refusals():
             tries = Tries(retry, timeout, deadline_s)
-            lag_bytes = None if slow == "wait" else lag_bytes or LAG_BYTES
-            code = send_files(paths, options, recipients, name, tries, rate_bits, lag_bytes, socket, as_json)
+            patience = Slow(None if slow == "wait" else lag_bytes or LAG_BYTES, slow == "late")
+            code = send_files(paths, options, recipients, name, tries, rate_bits, patience, socket, as_json)
     except (AgentError, OSError) as error:
         fail(error)
     sys.exit(code)

@@ -6,7 +6,8 @@ header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if no
                "mode" (permissions) and "mtime_ns" (absent if it has none), "bundle" (of several files: how
                many "entries", and the "list_bytes" of the list that its content begins with), "offer" (true: the
                content is the list alone, with hashes), "offered" (true: it went before), "lag_bytes" (so many
-               may wait for a receiver at most; absent: it has its time)
+               may wait for a receiver at most, or its agent gives the file up; absent: it has its time), "late" (true:
+               who was too slow gets it later)
 content
 sha256         32 bytes, of the content
 """
@@ -64,7 +65,9 @@ class FileHeader:
     offered: bool = False
     """The list has gone before: receivers may have some of it."""
     lag_bytes: int | None = None
-    """A receiver that lets more bytes wait gives the file up; None: the others wait for it."""
+    """A receiver that lets more bytes wait loses the file; None: the others wait for it."""
+    late: bool = False
+    """A receiver that has lost it like this gets it later."""
 
 
 def encode_file_start(
@@ -73,10 +76,11 @@ def encode_file_start(
     mode: int | None = None,
     mtime_ns: int | None = None,
     bundle: Bundle | None = None,
-    lag_bytes: int | None = None,
     *,
     offer: bool = False,
     offered: bool = False,
+    lag_bytes: int | None = None,
+    late: bool = False,
 ) -> bytes:
     """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
     permissions; a time that the header cannot tell is left out."""
@@ -91,7 +95,8 @@ def encode_file_start(
         fields["bundle"] = {"entries": bundle.entries, "list_bytes": bundle.list_bytes}
     if lag_bytes is not None:
         fields["lag_bytes"] = lag_bytes
-    fields |= {name: True for name, given in (("offer", offer), ("offered", offered)) if given}
+    flags = {"offer": offer, "offered": offered, "late": late}
+    fields |= {name: True for name, given in flags.items() if given}
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
 
@@ -210,8 +215,8 @@ def parse_header(raw: bytes | str) -> FileHeader:
     offer = fields.get("offer") is True
     if offer and (bundle is None or bundle.list_bytes != size):
         raise FileFormatError("what is offered is not the list of several files")
-    offered = fields.get("offered") is True
-    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, offer, offered, lag_bytes)
+    offered, late = (fields.get(name) is True for name in ("offered", "late"))
+    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, offer, offered, lag_bytes, late)
 
 
 def _bundle(value: object, size: int | None) -> Bundle | None:

@@ -51,12 +51,6 @@ class IncomingMessage:
             request["bytes"] = size
         self.connection.ask(request, descriptor=descriptor)
 
-    def bound_lag(self, size: int) -> None:
-        """Has the agent give the message up once more than so many bytes of it wait for this program."""
-        with contextlib.suppress(RefusedError):
-            # Agents before this one know no such request, and a message that was lost is reported otherwise.
-            self.connection.ask({"op": "bound_lag", "handle": self.handle, "bytes": size})
-
     def extend(self) -> None:
         """This program is still at work on it: the agent's time for confirm() begins anew."""
         with contextlib.suppress(RefusedError):

@@ -1,11 +1,12 @@
 //! Reads the list of a bundle, or of an offer, and refuses what cannot be received.
 
 use crate::list::{LIST_BYTES_MAX, List, check_encoded};
-use crate::unix::{is_full, told, why};
+use crate::unix::{is_full, told};
 use prost::Message;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use wormcast_words::why;
 
 /// Why nothing was made of it.
 #[derive(Debug, thiserror::Error)]

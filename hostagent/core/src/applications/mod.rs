@@ -460,7 +460,7 @@ impl Applications {
     }
 
     /// Figures of the applications, as (name, value).
-    pub fn counters(&self) -> [(&'static str, u64); 8] {
+    pub fn counters(&self) -> [(&'static str, u64); 9] {
         let transfers = &self.sending.transfers;
         [
             ("transfers.begun", transfers.begun()),

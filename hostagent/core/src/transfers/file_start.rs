@@ -60,6 +60,8 @@ pub struct FileHeader {
     pub size: Option<u64>,
     /// Bytes of the message before the content.
     pub start_bytes: u64,
+    /// More bytes than these may not wait for a receiver.
+    pub lag_bytes: Option<u64>,
 }
 
 /// Nobody checks what is not shown: the receiver does.
@@ -70,6 +72,7 @@ struct Fields {
     size: Option<u64>,
     /// It is the list that goes before a bundle, and no file.
     offer: bool,
+    lag_bytes: Option<u64>,
 }
 
 impl FileHeader {
@@ -80,6 +83,7 @@ impl FileHeader {
             name: shown_name(&fields.name),
             size: fields.size,
             start_bytes: (MAGIC.len() + LENGTH_BYTES + header.len()) as u64,
+            lag_bytes: fields.lag_bytes,
         })
     }
 }

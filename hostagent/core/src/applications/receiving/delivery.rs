@@ -10,6 +10,7 @@ use crate::clients::limits::{
 };
 use crate::clients::{Connection, Connections, GroupTable};
 use crate::clients::{Key, Outbound};
+use crate::transfers::file_start::Beginning;
 use bytes::Bytes;
 use wormcast_protocol::{Engine, Instant, Read};
 use wormcast_wire::FailReason;
@@ -271,6 +272,7 @@ impl Receiving {
                     answered: false,
                     progressed_at: now,
                     lag: Lag::default(),
+                    beginning: Beginning::default(),
                 });
                 let notice = Notice::MessageBegin {
                     receiver: receiver.number,
@@ -291,7 +293,12 @@ impl Receiving {
             let arriving = stream.message.as_mut()?;
             let handle = arriving.key.number;
             if read.length > 0 {
-                let bytes = Bytes::copy_from_slice(&self.scratch[..read.length]);
+                let bytes = &self.scratch[..read.length];
+                let header = arriving.beginning.feed(bytes);
+                if let Some(most) = header.and_then(|header| header.lag_bytes) {
+                    arriving.lag.bound(engine, most);
+                }
+                let bytes = Bytes::copy_from_slice(bytes);
                 outbound.push_back((to, Outbound::Data { handle, bytes }));
                 arriving.window_bytes -= read.length as u32;
                 arriving.length += read.length as u64;

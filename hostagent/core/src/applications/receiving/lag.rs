@@ -1,7 +1,8 @@
 //! How far a receiver is behind what has come.
 
-use crate::clients::limits::{SLOW_BYTES, SLOW_FIRST_US};
-use wormcast_protocol::Instant;
+use crate::clients::limits::{LAG_BYTES_MIN, SLOW_BYTES, SLOW_FIRST_US};
+use wormcast_protocol::{Engine, Instant};
+use wormcast_wire::BufferClass;
 
 /// How far the receiver of a message is behind.
 #[derive(Default)]
@@ -14,6 +15,15 @@ pub(super) struct Lag {
 }
 
 impl Lag {
+    /// More bytes than these may not wait for it; gives how many may.
+    pub(super) fn bound(&mut self, engine: &Engine, bytes: u64) -> u64 {
+        // With more, the buffers are full first, and others wait.
+        let room = engine.pool_bytes_max(BufferClass::One) as u64 / 2;
+        let most = bytes.min(room).max(LAG_BYTES_MIN);
+        self.most_bytes = Some(most);
+        most
+    }
+
     /// So many bytes wait for it.
     pub(super) fn note(&mut self, unread: u64, now: Instant) {
         let most = self.most_bytes.unwrap_or(u64::MAX);

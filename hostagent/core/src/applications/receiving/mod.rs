@@ -16,6 +16,7 @@ use crate::clients::{
     ConnectionId, Connections, Key, Outbound, Patience, gone, refusal, send, unknown_handle,
 };
 use crate::order::{MessageId, Order};
+use crate::transfers::file_start::Beginning;
 use lag::Lag;
 use std::collections::{BTreeMap, BTreeSet};
 use wormcast_protocol::{Engine, Instant, LossReason};
@@ -96,6 +97,8 @@ struct Arriving {
     answered: bool,
     progressed_at: Instant,
     lag: Lag,
+    /// What it begins with, until it is known whether it is a file.
+    beginning: Beginning,
 }
 
 impl Receiving {

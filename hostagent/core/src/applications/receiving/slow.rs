@@ -6,7 +6,7 @@ use crate::api::{ApiError, ErrorCode};
 use crate::clients::limits::{LAG_BYTES_MIN, SLOW_INTERVAL_US, SLOW_LOOK_US};
 use crate::clients::{Connections, Key};
 use wormcast_protocol::{Engine, Instant};
-use wormcast_wire::{BufferClass, FailReason};
+use wormcast_wire::FailReason;
 
 impl Receiving {
     /// Of a message no more than so many bytes are to wait for its receiver. Gives how many may.
@@ -22,15 +22,10 @@ impl Receiving {
             );
             return Err(ApiError::new(ErrorCode::OutOfRange, text));
         }
-        // With more, the buffers are full first, and others wait.
-        let room = engine.pool_bytes_max(BufferClass::One) as u64 / 2;
-        let bytes = bytes.min(room.max(LAG_BYTES_MIN));
         let stream_key = self.message_stream(key)?;
         let stream = self.streams.get_mut(&stream_key);
-        if let Some(arriving) = stream.and_then(|stream| stream.message.as_mut()) {
-            arriving.lag.most_bytes = Some(bytes);
-        }
-        Ok(bytes)
+        let arriving = stream.and_then(|stream| stream.message.as_mut());
+        Ok(arriving.map_or(bytes, |arriving| arriving.lag.bound(engine, bytes)))
     }
 
     /// Tells the origin of a message that its receiver takes it slowly, or gives it up. Returns when to look again.
