@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -104,3 +107,39 @@ def test_others_do_not_wait_where_the_sender_says_so(
         assert (tmp_path / f"h{host}" / file.name).read_bytes() == file.read_bytes()
     assert receivers[2].returncode == 3
     assert int(said[2]) < file.stat().st_size // 2, "it was to lose the file soon"
+
+
+def test_who_was_too_slow_gets_the_rest_when_the_others_have_all(
+    fabric: Fabric, group: int, random_file: Callable[[int], Path], tmp_path: Path
+) -> None:
+    """Its receiver stands still from the middle of the file until the others have it."""
+    file = random_file(6_000_000)
+    folders = {host: tmp_path / f"h{host}" for host in (1, 2, SLOW)}
+    receivers = {}
+    for host, folder in folders.items():
+        folder.mkdir()
+        argv = ["wormcast", "recv", "--group", str(group), "--output", str(folder), "--count", "1"]
+        receivers[host] = fabric.popen(host, argv, text=True)
+    wait_for_receivers(fabric, [(host, group) for host in folders])
+    argv = ["wormcast", "send", str(file), "--group", str(group), "--slow", "late", "--lag", "256k", "--json"]
+    sending = fabric.popen(0, argv, text=True)
+    deadline = time.monotonic() + SECONDS_MAX
+    while not any(folders[SLOW].iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(receivers[SLOW].pid, signal.SIGSTOP)
+    try:
+        while not all((folders[host] / file.name).exists() for host in (1, 2)):
+            assert time.monotonic() < deadline
+            assert sending.poll() is None
+            time.sleep(0.05)
+        assert not (folders[SLOW] / file.name).exists()
+    finally:
+        os.kill(receivers[SLOW].pid, signal.SIGCONT)
+    said, notices = sending.communicate(timeout=SECONDS_MAX)
+    assert sending.returncode == 0, said + notices
+    assert f"host {SLOW} too slow; now what they lack" in notices
+    assert [receiver.wait(SECONDS_MAX) for receiver in receivers.values()] == [0, 0, 0]
+    for folder in folders.values():
+        assert (folder / file.name).read_bytes() == file.read_bytes()
+        assert [one.name for one in folder.iterdir()] == [file.name]
