@@ -13,6 +13,11 @@ _GATHER_S = 0.25
 """Hosts without receiver that are found within this time are named together."""
 
 
+def named(hosts: list[int]) -> str:
+    """Hosts in a sentence."""
+    return f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
+
+
 class SendDisplay:
     """How far it has come, and who does not receive."""
 
@@ -101,6 +106,5 @@ class SendDisplay:
         self._unreported.clear()
         if not hosts:
             return
-        named = f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
-        text = f"no receiver on {named} yet; waiting for 'wormcast recv --group {self._label}' there"
+        text = f"no receiver on {named(hosts)} yet; waiting for 'wormcast recv --group {self._label}' there"
         self._line.note("no-receiver", text, hosts=hosts)

@@ -15,7 +15,7 @@ from wormcast.cli.content import Content, open_bundle, open_content
 from wormcast.cli.offering import offer_list, reason_of, wait_for_reasons
 from wormcast.cli.recipients import NOT_THERE, MembersMissingError, Recipients, open_sender
 from wormcast.cli.rest import Unavailable
-from wormcast.cli.send_display import SendDisplay
+from wormcast.cli.send_display import SendDisplay, named
 from wormcast.cli.send_report import (
     TOO_SLOW,
     Outcome,
@@ -25,7 +25,7 @@ from wormcast.cli.send_report import (
     report_timeout,
     unknown_members,
 )
-from wormcast.cli.tries import Tries
+from wormcast.cli.tries import Slow, Tries
 from wormcast.client import (
     Agent,
     AgentError,
@@ -55,16 +55,6 @@ class _NobodyLeftError(Exception):
     def __init__(self, members: list[MemberState]) -> None:
         super().__init__()
         self.members = members
-
-
-@dataclass(frozen=True)
-class Slow:
-    """What becomes of members whose receivers take files slower than they come."""
-
-    lag_bytes: int | None = None
-    """So many bytes may wait for a receiver; None: others wait for it."""
-    late: bool = False
-    """Who is slower than that gets the rest when the others have all of it."""
 
 
 @dataclass
@@ -120,7 +110,7 @@ def send_files(
                 if end.slow and slow.late:
                     # Now they have their time.
                     slow = Slow()
-                    display.note_again(f"{_hosts(end.slow)} too slow", "now what they lack")
+                    display.note_again(f"{named(end.slow)} too slow", "now what they lack")
                 elif end.why is None or not tries.go_on(functools.partial(display.note_again, end.why)):
                     display.close()
                     return end.report()
@@ -244,7 +234,7 @@ class _Attempt:
             only_present,
         )
         slow = [one.host for one in outcome.members if one.state != "delivered" and one.reason == TOO_SLOW]
-        return _End(report, f"{_hosts(lacking)} failed" if lacking else None, slow)
+        return _End(report, f"{named(lacking)} failed" if lacking else None, slow)
 
     def _timed_out(self, known: tuple[list[MemberState], str] | None, why: str) -> _End:
         sender = self.state.sender
@@ -275,10 +265,6 @@ class _Attempt:
     def _with_there(self, members: list[MemberState]) -> list[MemberState]:
         """What a member has confirmed it has, whatever became of it since."""
         return [MemberState(one.host, "delivered") if one.host in self.there else one for one in members]
-
-
-def _hosts(hosts: list[int]) -> str:
-    return f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
 
 
 def _name(files: list[Path]) -> str:

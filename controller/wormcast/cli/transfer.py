@@ -344,7 +344,7 @@ def send(
     from wormcast.cli.bundle import BundleOptions, refusals
     from wormcast.cli.content import is_bundle
     from wormcast.cli.recipients import Recipients
-    from wormcast.cli.tries import Tries
+    from wormcast.cli.tries import Slow, Tries
 
     changed = changed or retry > 0 or slow == "late"
     paths, options = list(files), BundleOptions(exclude, xattrs=xattrs, owner=owner, changed=changed)
@@ -366,7 +366,7 @@ def send(
         with refusals():
             show_what_is_sent(paths, options, as_json)
         return
-    from wormcast.cli.sending import Slow, send_files
+    from wormcast.cli.sending import send_files
 
     if (group is None) is not bool(hosts):
         given = "both are given" if hosts else "neither is given"

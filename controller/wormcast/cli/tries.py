@@ -1,4 +1,4 @@
-"""How often, and until when, files are sent again to members that failed."""
+"""How often, and until when, files are sent again to members that failed, and how long others wait for slow ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from dataclasses import dataclass
 PAUSE_S = 1.0
 """Before the second try; then twice as long each time."""
 PAUSE_MOST_S = 30.0
+
+
+@dataclass(frozen=True)
+class Slow:
+    """What becomes of members whose receivers take files slower than they come."""
+
+    lag_bytes: int | None = None
+    """So many bytes may wait for a receiver; None: others wait for it."""
+    late: bool = False
+    """Who is slower than that gets the rest when the others have all of it."""
 
 
 @dataclass

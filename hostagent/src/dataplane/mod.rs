@@ -11,6 +11,7 @@ mod crew;
 mod discovery;
 mod link_state;
 mod outbound;
+mod refused;
 mod serve;
 mod settings;
 mod sleep;

@@ -4,6 +4,7 @@
 //! but the rest of one batch, and what the engine sends next is always its newest choice.
 //! Worms in transit go out from where they were received, as long as nothing waits.
 
+use super::refused::Refused;
 use crate::link::{BATCH_FRAMES_MAX, PacketSocket, SendBlocked, batch_frames};
 use wormcast_agent_core::transit::{NextFrame, Outgoing};
 use wormcast_protocol::Instant;
@@ -13,12 +14,6 @@ use wormcast_protocol::Instant;
 const QUEUE_PAUSE_US_MIN: u64 = 250;
 /// Longest such pause, µs.
 const QUEUE_PAUSE_US_MAX: u64 = 4_000;
-/// Time for which the kernel may refuse a frame as if it had no room, before it is dropped, µs. A veth whose other end has a
-/// smaller MTU refuses long frames like this for ever.
-const REFUSED_US_MAX: u64 = 5_000_000;
-/// Tries in this time at least. So many are enough for a frame as long as one that was dropped for this, as long as none
-/// of this length is taken.
-const REFUSALS_MIN: u32 = 20;
 /// Batches sent before receiving has its turn again.
 const BATCHES_MAX: usize = 4;
 
@@ -61,10 +56,7 @@ pub(super) struct TransmitBatch {
 /// Where frames leave.
 pub(super) struct Outlet {
     queue_pause_us: u64,
-    /// Since when the kernel refuses the first frame, and how often it did.
-    refused: Option<(Instant, u32)>,
-    /// Frames of so many bytes are refused for good, as far as is known.
-    refused_bytes: usize,
+    refused: Refused,
     pub(super) blocked: Blocked,
     pub(super) counters: TransmitCounters,
 }
@@ -80,8 +72,7 @@ impl TransmitBatch {
             start: 0,
             outlet: Outlet {
                 queue_pause_us: QUEUE_PAUSE_US_MIN,
-                refused: None,
-                refused_bytes: usize::MAX,
+                refused: Refused::default(),
                 blocked: Blocked::No,
                 counters: TransmitCounters::default(),
             },
@@ -207,35 +198,13 @@ impl Outlet {
         self.blocked != Blocked::No
     }
 
-    /// The kernel has said once more that it has no room for a frame. Whether it is to be believed no longer.
-    fn is_refused_for_good(&mut self, bytes: usize, now: Instant) -> bool {
-        let (since, refusals) = self.refused.get_or_insert((now, 0));
-        *refusals += 1;
-        let is_over = bytes >= self.refused_bytes || since.plus_us(REFUSED_US_MAX) <= now;
-        if *refusals < REFUSALS_MIN || !is_over {
-            return false;
-        }
-        if self.refused_bytes == usize::MAX {
-            crate::log::warning!(
-                "the interface refuses a frame of {bytes} bytes for good: the MTU of its other end is smaller than this \
-                 agent's, which keeps to the one it started with; others like it are only counted"
-            );
-        }
-        self.refused = None;
-        self.refused_bytes = self.refused_bytes.min(bytes);
-        true
-    }
-
     /// Hands frames to the kernel. Gives how many it is done with: sent, or lost for good.
     fn send(&mut self, frames: &[[&[u8]; 2]], socket: &PacketSocket, now: Instant) -> usize {
         match socket.send(frames) {
             Ok(sent) => {
                 let lengths = || frames[..sent].iter().map(length);
                 let bytes: usize = lengths().sum();
-                if lengths().any(|bytes| bytes >= self.refused_bytes) {
-                    self.refused_bytes = usize::MAX;
-                }
-                self.refused = None;
+                self.refused.note_taken(lengths().max().unwrap_or_default());
                 self.counters.frames += sent as u64;
                 self.counters.bytes += bytes as u64;
                 self.queue_pause_us = QUEUE_PAUSE_US_MIN;
@@ -248,7 +217,7 @@ impl Outlet {
             }
             Err(SendBlocked::Queue) => {
                 self.counters.queue_full += 1;
-                if self.is_refused_for_good(length(&frames[0]), now) {
+                if self.refused.is_for_good(length(&frames[0]), now) {
                     self.counters.too_long += 1;
                     return 1;
                 }

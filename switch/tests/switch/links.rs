@@ -12,7 +12,7 @@ use wormcast_switch_dataplane::{
 use wormcast_switch_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use wormcast_switch_pipeline::PortId;
 use wormcast_switch_ports::receive::{RING_BYTES_MAX, RING_FRAMES_MAX};
-use wormcast_switch_ports::{Asker, Interface, ReceiveMode, ReceiveRing, TransmitQueue};
+use wormcast_switch_ports::{Interface, ReceiveMode, ReceiveRing, TransmitQueue};
 
 /// Every frame to an address that begins with 02:…:02 leaves by port 2.
 const TO_PORT_2: [u8; 6] = [2, 0, 0, 0, 0, 2];

@@ -141,7 +141,7 @@ fn a_frame_that_is_refused_for_good_does_not_block_the_others() {
         let (mut sender, mut receiver) = link();
         run("ip link set t2 mtu 600");
         let start = Instant::now();
-        let mut flush = |sender: &mut TransmitQueue| {
+        let flush = |sender: &mut TransmitQueue| {
             while sender.flush() != Flushed::Empty {
                 assert!(start.elapsed() < PATIENCE);
             }

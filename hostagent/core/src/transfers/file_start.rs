@@ -180,12 +180,13 @@ mod tests {
 
     #[test]
     fn a_header_is_found_once_however_the_message_is_cut() {
-        let header = br#"{"name": "a.bin", "size": 7, "mode": 420}"#;
+        let header = br#"{"name": "a.bin", "size": 7, "mode": 420, "lag_bytes": 70000}"#;
         let whole = message(header, b"content");
         let expected = FileHeader {
             name: "a.bin".to_owned(),
             size: Some(7),
             start_bytes: (whole.len() - 7) as u64,
+            lag_bytes: Some(70_000),
         };
         for cut in 1..=whole.len() {
             let mut beginning = Beginning::default();
