@@ -256,23 +256,21 @@ fn can_be_written(statistics: &Path) -> Result<(), String> {
             wrong(format!("there is no directory {}", folder.display()))
         }
         _ if statistics.is_dir() => wrong("it is a directory; name a file".to_owned()),
-        // Opening a pipe would wait for its reader.
-        _ if statistics.exists() && !statistics.is_file() => Ok(()),
-        _ => {
-            let is_new = !statistics.exists();
-            let opened = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(statistics);
-            match opened {
-                // Whoever waits for the statistics is to find none before they are written.
-                Ok(_) if is_new => {
-                    fs::remove_file(statistics).or_else(|error| wrong(error.to_string()))
-                }
-                Ok(_) => Ok(()),
-                Err(error) => wrong(error.to_string()),
+        // Opening a pipe would wait for its reader, and a link may lead to nothing yet.
+        _ if statistics.is_symlink() || (statistics.exists() && !statistics.is_file()) => Ok(()),
+        _ => match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(statistics)
+        {
+            // Whoever waits for the statistics is to find none before they are written.
+            Ok(_) => fs::remove_file(statistics).or_else(|error| wrong(error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let opened = OpenOptions::new().append(true).open(statistics);
+                opened.map(drop).or_else(|error| wrong(error.to_string()))
             }
-        }
+            Err(error) => wrong(error.to_string()),
+        },
     }
 }
 

@@ -163,10 +163,8 @@ def test_the_command_knows_how_far_the_agent_lets_receivers_lag(lab: Lab) -> Non
         ask = {"op": "bound_lag", "handle": event.message.handle}
         with pytest.raises(RefusedError, match=f": {LAG_BYTES_MIN} or more$"):
             event.message.connection.ask({**ask, "bytes": LAG_BYTES_MIN - 1})
-        answer = event.message.connection.ask({**ask, "bytes": LAG_BYTES_MIN})
-        assert answer == {"bytes": LAG_BYTES_MIN}
-        most = event.message.connection.ask({**ask, "bytes": 1 << 60})["bytes"]
-        assert LAG_BYTES_MIN < most < 1 << 30, "no more than half of the buffers"
+        for right in (LAG_BYTES_MIN, 1 << 60):
+            assert event.message.connection.ask({**ask, "bytes": right}) == {}
 
 
 def test_a_file_goes_no_faster_than_asked(lab: Lab, tmp_path: Path) -> None:

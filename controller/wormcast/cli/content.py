@@ -8,6 +8,7 @@ import os
 import select
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from wormcast.client import AgentTimeoutError
 from wormcast.client.files import Bundle
 
 _CHUNK_BYTES = 256 << 10
+_LOOK_S = 0.1
+"""Between two looks whether all files are hashed."""
 
 
 class Content:
@@ -67,13 +70,16 @@ class Content:
 
 
 @contextlib.contextmanager
-def open_content(files: list[Path], options: BundleOptions, deadline: float | None) -> Iterator[Content]:
-    """The content of a file (- is standard input), of a directory, or of several of them."""
+def open_content(
+    files: list[Path], options: BundleOptions, deadline: float | None, end: float | None
+) -> Iterator[Content]:
+    """The content of a file (- is standard input), of a directory, or of several of them. `deadline` is for reading a
+    pipe, `end` for what is read beforehand."""
     if is_bundle(files, options):
         packed = pack(files, options)
         if options.changed:
             content = Content(-1, deadline)
-            content.size, content.offer = packed.size - packed.list_bytes, packed.offer()
+            content.size, content.offer = packed.size - packed.list_bytes, _hashed(packed, end)
             content.left_out = [os.fsdecode(path) for path in packed.left_out]
             yield content
         else:
@@ -93,6 +99,30 @@ def open_content(files: list[Path], options: BundleOptions, deadline: float | No
         yield Content(descriptor, deadline, about if stat.S_ISREG(about.st_mode) else None)
     finally:
         os.close(descriptor)
+
+
+def _hashed(packed: wormcast_bundle.Packed, end: float | None) -> wormcast_bundle.Offer:
+    """What is in all files. In a thread, so that Ctrl-C and `end` end it."""
+    done: list[wormcast_bundle.Offer | BaseException] = []
+
+    def work() -> None:
+        try:
+            done.append(packed.offer())
+        except BaseException as error:
+            done.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LOOK_S)
+        if end is not None and time.monotonic() >= end:
+            raise AgentTimeoutError(
+                "the files were not read to their end within the time limit; nothing was sent"
+            )
+    [offer] = done
+    if isinstance(offer, BaseException):
+        raise offer
+    return offer
 
 
 @contextlib.contextmanager

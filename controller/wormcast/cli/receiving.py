@@ -155,6 +155,8 @@ class _Session(Session):
         """Of files that wait for standard output."""
         self._taken = 0
         self._missed = 0
+        self._had: set[tuple[int, str | None]] = set()
+        """What came whole: of whom, and its name."""
         self._stopped = False
 
     @property
@@ -232,7 +234,10 @@ class _Session(Session):
             self._confirm(file, None, digest, arrival)
 
     def _settled(self, file: ArrivingFile, path: Path | None, digest: str, arrival: Arrival | None) -> None:
-        self._taken += 1
+        again = file.header is not None and file.header.again and file.is_unchanged
+        if not (again and (file.origin, file.name) in self._had):
+            self._taken += 1
+        self._had.add((file.origin, file.name))
         self._missed += file.lost is not None
         where = f"{place_of(file, path)} from host {file.origin}"
         lost = f"it is whole, but its sender counts this host as failed: {file.lost}"
@@ -253,8 +258,8 @@ class _Session(Session):
         if file.is_torn:
             reason += f"; {file.size} bytes of it are on standard output, so nothing can follow"
             self._stopped = True
-        comes_again = reason.startswith(TOO_SLOW) and file.header is not None and file.header.late
-        if not comes_again:
+        about = file.header
+        if about is None or not (about.more or (about.late and reason.startswith(TOO_SLOW))):
             self._taken += 1
             self._missed += 1
         if self._as_json:

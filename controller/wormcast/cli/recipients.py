@@ -18,8 +18,8 @@ _LOOK_S = 0.2
 """Between two looks at the group."""
 _NOTE_S = 1.0
 """After so long it says whom it waits for."""
-NOT_THERE = ("unknown_group", "no_plan")
-"""How an agent refuses a group that its plan does not have, or not yet."""
+NOT_THERE = ("unknown_group", "no_plan", "no-plan")
+"""How a group is refused that the plan of an agent does not have, or not yet."""
 
 OpenSender = Callable[[int | str], Sender]
 Json = dict[str, Any]

@@ -76,6 +76,14 @@ class SendDisplay:
         self._say()
         self._line.note("again", f"{why}; {pause}")
 
+    def note_there(self, hosts: set[int]) -> None:
+        """No further try can be made; these have all of it by one before."""
+        if hosts:
+            self._say()
+            self._line.note(
+                "there", f"{named(sorted(hosts))}: has it, checked, by an earlier try", hosts=sorted(hosts)
+            )
+
     def note_left_out(self, paths: list[str]) -> None:
         """What is neither file, directory nor link is not sent."""
         if paths:
@@ -98,7 +106,7 @@ class SendDisplay:
         """What comes there waits for its receiver."""
         if host not in self.slow:
             self.slow.add(host)
-            text = f"host {host} takes it slower than it comes; others wait for it"
+            text = f"host {host} takes it slower than it comes"
             self._line.note("member-slow", text, hosts=[host])
 
     def _say(self) -> None:

@@ -24,6 +24,7 @@ _WORDS = {
     "unknown": "unknown: the agent does not answer",
 }
 # hostagent/API.md §6: a receiver that does not come in time has given up too.
+EARLIER = "confirmed in an earlier try"
 TOO_SLOW = "too slow"
 """hostagent/API.md §4: more bytes waited for its receiver than the sender allows."""
 _REASONS = {
@@ -102,7 +103,7 @@ def report_outcome(
         _print_members(those, left_out if only_present else None)
         again = counted(retransmissions, "retransmission")
         if outcome.stopped:
-            text = f"stopped after {count} bytes and {seconds:.2f} s: every member has failed; {again}"
+            text = f"stopped after {count} bytes and {seconds:.2f} s: every member that took part has failed; {again}"
         else:
             text = f"{count} bytes{'' if total is None else f' for {total}'} in {seconds:.2f} s, {rate:.1f} Mb/s, {again}"
         click.echo(text)

@@ -14,9 +14,11 @@ from wormcast.cli.bundle import BundleOptions
 from wormcast.cli.content import Content, open_bundle, open_content
 from wormcast.cli.offering import offer_list, reason_of, wait_for_reasons
 from wormcast.cli.recipients import NOT_THERE, MembersMissingError, Recipients, open_sender
+from wormcast.cli.refusal import Refusal
 from wormcast.cli.rest import Unavailable
 from wormcast.cli.send_display import SendDisplay, named
 from wormcast.cli.send_report import (
+    EARLIER,
     TOO_SLOW,
     Outcome,
     report_agent_gone,
@@ -63,6 +65,8 @@ class _Sending:
 
     shown: str
     slow: Slow
+    is_last: bool
+    is_again: bool
     sender: Sender | None = None
     message: int | None = None
     count: int = 0
@@ -87,24 +91,30 @@ def send_files(
     """Sends files and directories as one message, and again to those that failed if that is asked for; returns the
     exit status."""
     shown_name = safe_file_name(name or _name(files))
-    deadline = tries.begin()
     there: set[int] = set()
     is_first = True
     with contextlib.ExitStack() as stack:
-        content = stack.enter_context(open_content(files, options, deadline))
+        content = stack.enter_context(open_content(files, options, tries.begin(), tries.end))
+        # With --changed, what they take to be read does not count as a try.
+        deadline = tries.begin()
         display = stack.enter_context(SendDisplay(shown_name, content.size, as_json=as_json))
         display.note_left_out(content.left_out)
         while True:
-            attempt = _Attempt(
-                recipients, content, _Sending(shown_name, slow), tries.passed, there, display, as_json
-            )
+            state = _Sending(shown_name, slow, is_last=tries.more == 0, is_again=not is_first)
+            attempt = _Attempt(recipients, content, state, tries.passed, there, display, as_json)
             try:
                 end = attempt.run(socket, deadline, rate_bits)
-            except (AgentUnavailableError, AgentGoneError, Unavailable, RefusedError) as error:
-                if is_first or (isinstance(error, RefusedError) and error.code not in NOT_THERE):
-                    raise
+            except (AgentUnavailableError, AgentGoneError, Unavailable, RefusedError, Refusal) as error:
+                code = (
+                    error.error["code"]
+                    if isinstance(error, Refusal)
+                    else getattr(error, "code", NOT_THERE[0])
+                )
+                is_final = code not in NOT_THERE
                 # The agent or the controller may be starting again.
-                if not tries.go_on(functools.partial(display.note_again, str(error))):
+                again = functools.partial(display.note_again, str(error))
+                if is_first or is_final or not tries.go_on(again):
+                    display.note_there(there)
                     raise
             else:
                 if end.slow and slow.late:
@@ -192,6 +202,8 @@ class _Attempt:
             return _write_all(agent, sender, self.content, state)
         state.is_offering = True
         offered = offer_list(agent, sender, offer, state.shown, self.display.unclaimed)
+        # Who has the list takes part in this try: what it said in one before does not count any more.
+        self.there.difference_update(one.host for one in offered if one.state == "delivered")
         reasons = {one.host: one.reason for one in offered if one.state == "failed"}
         if len(reasons) == len(offered):
             return Outcome(None, offered, stopped=True)
@@ -263,8 +275,9 @@ class _Attempt:
         return report_missing(self.state.shown, missing, self.as_json)
 
     def _with_there(self, members: list[MemberState]) -> list[MemberState]:
-        """What a member has confirmed it has, whatever became of it since."""
-        return [MemberState(one.host, "delivered") if one.host in self.there else one for one in members]
+        """What members confirmed that take no part in the tries since."""
+        earlier = {host: MemberState(host, "delivered", EARLIER) for host in self.there}
+        return [one if one.state == "delivered" else earlier.get(one.host, one) for one in members]
 
 
 def _name(files: list[Path]) -> str:
@@ -322,6 +335,8 @@ def _write(agent: Agent, sender: Sender, content: Content, state: _Sending) -> N
         offered=content.is_offered,
         lag_bytes=state.slow.lag_bytes,
         late=state.slow.late,
+        more=not state.is_last,
+        again=state.is_again,
     )
     if size is not None:
         sender.announce(len(start) + size + DIGEST_BYTES)

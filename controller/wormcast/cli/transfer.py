@@ -216,7 +216,7 @@ def _lag(
     "--changed",
     is_flag=True,
     help="Send only what receivers lack: they compare the list of all files with their own, and with what a broken "
-    "transfer has left.",
+    "transfer has left. Files that are the same keep their permissions and times, unless they are overwritten.",
 )
 @click.option(
     "--retry",

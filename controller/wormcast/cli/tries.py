@@ -36,6 +36,11 @@ class Tries:
         self._pause_s = PAUSE_S
         self._try_ends: float | None = None
 
+    @property
+    def end(self) -> float | None:
+        """When all tries end (time.monotonic()), if they do."""
+        return self._end
+
     def begin(self) -> float | None:
         """A try begins; when it ends (time.monotonic()), if it does."""
         own = None if self.timeout_s is None else time.monotonic() + self.timeout_s

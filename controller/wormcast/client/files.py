@@ -7,7 +7,7 @@ header         JSON object: "name" (string), "size" (0 to 2^63 - 1, absent if no
                many "entries", and the "list_bytes" of the list that its content begins with), "offer" (true: the
                content is the list alone, with hashes), "offered" (true: it went before), "lag_bytes" (so many
                may wait for a receiver at most, or its agent gives the file up; absent: it has its time), "late" (true:
-               who was too slow gets it later)
+               who is too slow gets it later), "more" (true: another try follows for who fails), "again" (true: it is one)
 content
 sha256         32 bytes, of the content
 """
@@ -67,7 +67,11 @@ class FileHeader:
     lag_bytes: int | None = None
     """A receiver that lets more bytes wait loses the file; None: the others wait for it."""
     late: bool = False
-    """A receiver that has lost it like this gets it later."""
+    """A receiver that is too slow gets it later."""
+    more: bool = False
+    """Another try follows for receivers that fail."""
+    again: bool = False
+    """It is not the first try."""
 
 
 def encode_file_start(
@@ -81,6 +85,8 @@ def encode_file_start(
     offered: bool = False,
     lag_bytes: int | None = None,
     late: bool = False,
+    more: bool = False,
+    again: bool = False,
 ) -> bytes:
     """Everything before the content. ``name`` is cut to what the header has room for, ``mode`` to the
     permissions; a time that the header cannot tell is left out."""
@@ -95,7 +101,7 @@ def encode_file_start(
         fields["bundle"] = {"entries": bundle.entries, "list_bytes": bundle.list_bytes}
     if lag_bytes is not None:
         fields["lag_bytes"] = lag_bytes
-    flags = {"offer": offer, "offered": offered, "late": late}
+    flags = {"offer": offer, "offered": offered, "late": late, "more": more, "again": again}
     fields |= {name: True for name, given in flags.items() if given}
     header = json.dumps(fields).encode()
     return MAGIC + _LENGTH.pack(len(header)) + header
@@ -215,8 +221,8 @@ def parse_header(raw: bytes | str) -> FileHeader:
     offer = fields.get("offer") is True
     if offer and (bundle is None or bundle.list_bytes != size):
         raise FileFormatError("what is offered is not the list of several files")
-    offered, late = (fields.get(name) is True for name in ("offered", "late"))
-    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, offer, offered, lag_bytes, late)
+    offered, *tries = (fields.get(name) is True for name in ("offered", "late", "more", "again"))
+    return FileHeader(safe_file_name(name), size, mode, mtime_ns, bundle, offer, offered, lag_bytes, *tries)
 
 
 def _bundle(value: object, size: int | None) -> Bundle | None:

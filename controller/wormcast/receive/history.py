@@ -144,8 +144,13 @@ class History:
     def has_command(self, file: str) -> bool:
         """Whether what came last under this path has had a command, or is about to."""
         with self._lock:
-            found = [record for record in self._records.values() if record.file == file]
-            return bool(found) and found[-1].command is not None
+            found = [
+                record.command
+                for record in self._records.values()
+                # What was sent again and was here already has none of its own.
+                if record.file == file and (record.outcome != RECEIVED or record.command is not None)
+            ]
+            return bool(found) and found[-1] is not None
 
     def add(self, make: Callable[[int], Record]) -> Record:
         """A record more; `make` is given its number."""

@@ -148,6 +148,7 @@ impl TransmitBatch {
     pub(super) fn on_link_up(&mut self) {
         self.outlet.counters.link_down += (self.frames.len() - self.start) as u64;
         self.start = self.frames.len();
+        self.outlet.refused.forget_first();
         self.outlet.blocked = Blocked::No;
     }
 
@@ -217,7 +218,7 @@ impl Outlet {
             }
             Err(SendBlocked::Queue) => {
                 self.counters.queue_full += 1;
-                if self.refused.is_for_good(length(&frames[0]), now) {
+                if self.refused.is_for_good(length(&frames[0])) {
                     self.counters.too_long += 1;
                     return 1;
                 }
@@ -226,6 +227,7 @@ impl Outlet {
                 0
             }
             Err(SendBlocked::Down) => {
+                self.refused.forget_first();
                 self.counters.link_down += frames.len() as u64;
                 self.blocked = Blocked::LinkDown;
                 frames.len()

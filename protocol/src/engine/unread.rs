@@ -22,10 +22,11 @@ impl Engine {
         session.is_some_and(super::Session::has_end)
     }
 
-    /// Member: bytes of the origin's stream that have come in order and wait to be read.
-    pub fn unread_bytes(&self, group: GroupId, origin: HostId) -> u64 {
+    /// Member: of the message that is being read, what has come in order and waits to be read: its bytes, and those of the
+    /// buffers that it takes, of which there are [`Engine::pool_bytes_max`].
+    pub fn unread_bytes(&self, group: GroupId, origin: HostId) -> (usize, usize) {
         let session = self.sessions.get(&(group, origin));
-        session.map_or(0, super::Session::unread_bytes)
+        session.map_or((0, 0), |session| session.unread_bytes(&self.shared.pools))
     }
 
     /// Member: tells the origin that a message has begun to come that no application takes; or, `slow`, that one takes it

@@ -5,6 +5,7 @@ use super::messages::{Message, Progress};
 use super::sending::dead_for;
 use crate::child::Child;
 use crate::event::MemberState;
+use crate::window::store::Pools;
 use std::collections::BTreeSet;
 use wormcast_wire::{HostId, Seq};
 
@@ -15,11 +16,19 @@ impl Session {
         (reception.consumed() < self.cumulative).then(|| reception.consumed())
     }
 
-    /// Bytes that have come in order and are not read.
-    pub fn unread_bytes(&self) -> u64 {
+    /// Of the message that is being read, what has come in order and is not read: its bytes, and those of its buffers.
+    pub fn unread_bytes(&self, pools: &Pools) -> (usize, usize) {
+        let (mut bytes, mut buffers) = (0, 0);
         let from = self.unread().unwrap_or(self.cumulative);
-        let packets = (from..self.cumulative).filter_map(|at| self.store.get(at));
-        packets.map(|packet| packet.payload.len() as u64).sum()
+        for packet in (from..self.cumulative).filter_map(|at| self.store.get(at)) {
+            bytes += packet.payload.len();
+            buffers += pools.packet_bytes(packet.payload.len());
+            if packet.last {
+                break;
+            }
+        }
+        let read = self.reception.as_ref().map_or(0, |it| it.read_offset);
+        (bytes.saturating_sub(read), buffers)
     }
 
     /// Whether the end of the message that is next to be read has come.

@@ -16,11 +16,13 @@ use super::{socket, vlan};
 /// Frames collected for one system call.
 pub const BATCH_FRAMES_MAX: usize = 64;
 
-/// Times in a row that the kernel may refuse a frame as if it had no room, before it is dropped: seconds, at one try each
+/// Times in a row that the kernel may refuse a frame as if it had no room, before it is dropped: 20 s, at one try each
 /// 50 µs. A veth whose other end has a smaller MTU refuses long frames like this for ever.
-const REFUSALS_MAX: u32 = 100_000;
-/// The same for a frame as long as one that was dropped for this, as long as none of this length is taken.
+const REFUSALS_MAX: u32 = 400_000;
+/// The same for a frame as long as one that was dropped for this, where the kernel has taken shorter ones since.
 const REFUSALS_AGAIN_MAX: u32 = 20;
+/// Of frames of such a length one in so many is still tried.
+const TRIED_ONE_IN: u32 = 1_000;
 
 /// What left by a port and what did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +91,10 @@ pub struct TransmitQueue {
     refusals: u32,
     /// Frames of so many bytes are refused for good, as far as is known.
     refused_bytes: usize,
+    /// Shorter ones have been taken since.
+    takes_shorter: bool,
+    /// Frames of such a length that were not tried since the last that was.
+    untried: u32,
     counts: TransmitCounts,
 }
 
@@ -119,6 +125,8 @@ impl TransmitQueue {
             frame_bytes_max,
             refusals: 0,
             refused_bytes: usize::MAX,
+            takes_shorter: false,
+            untried: 0,
             counts: TransmitCounts::default(),
         })
     }
@@ -218,7 +226,20 @@ impl TransmitQueue {
         if !fits {
             self.counts.bad_length += 1;
         }
-        fits
+        fits && !self.is_known_to_be_refused(frame.len())
+    }
+
+    /// Whether a frame of this length need not be tried; counts it then.
+    #[inline]
+    fn is_known_to_be_refused(&mut self, bytes: usize) -> bool {
+        if bytes < self.refused_bytes || !self.takes_shorter {
+            return false;
+        }
+        self.untried = (self.untried + 1) % TRIED_ONE_IN;
+        if self.untried > 0 {
+            self.counts.failed += 1;
+        }
+        self.untried > 0
     }
 
     /// Sends what has been collected, as far as the kernel takes it. A frame that it
@@ -250,6 +271,7 @@ impl TransmitQueue {
         self.counts.bytes += taken.bytes;
         if taken.frames > 0 {
             self.refusals = 0;
+            self.takes_shorter = true;
         }
         if taken.longest_bytes >= self.refused_bytes {
             self.refused_bytes = usize::MAX;
@@ -282,10 +304,11 @@ impl TransmitQueue {
     /// The kernel has said once more that it has no room. Whether it is to be believed no longer.
     fn is_refused_for_good(&mut self) -> bool {
         let bytes = self.slots.first_bytes();
-        let most = if bytes < self.refused_bytes {
-            REFUSALS_MAX
-        } else {
+        let is_known = bytes >= self.refused_bytes && self.takes_shorter;
+        let most = if is_known {
             REFUSALS_AGAIN_MAX
+        } else {
+            REFUSALS_MAX
         };
         self.refusals += 1;
         if bytes == 0 || self.refusals <= most {
@@ -293,6 +316,7 @@ impl TransmitQueue {
         }
         self.refusals = 0;
         self.refused_bytes = self.refused_bytes.min(bytes);
+        self.takes_shorter = is_known;
         true
     }
 

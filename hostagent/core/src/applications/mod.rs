@@ -226,9 +226,8 @@ impl Applications {
             }
             Request::BoundLag { handle, bytes } => {
                 self.expect(key(handle), Kind::Message)?;
-                let engine = engine_of(serving)?;
-                let bytes = self.receiving.bound_lag(engine, key(handle), bytes)?;
-                Ok(Some(json!({"bytes": bytes})))
+                self.receiving.bound_lag(key(handle), bytes)?;
+                Ok(Some(json!({})))
             }
             Request::Answer { handle, text } => {
                 self.expect(key(handle), Kind::Message)?;

@@ -296,7 +296,7 @@ impl Receiving {
                 let bytes = &self.scratch[..read.length];
                 let header = arriving.beginning.feed(bytes);
                 if let Some(most) = header.and_then(|header| header.lag_bytes) {
-                    arriving.lag.bound(engine, most);
+                    arriving.lag.bound(most);
                 }
                 let bytes = Bytes::copy_from_slice(bytes);
                 outbound.push_back((to, Outbound::Data { handle, bytes }));

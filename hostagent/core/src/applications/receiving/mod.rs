@@ -204,12 +204,12 @@ impl Receiving {
         now: Instant,
     ) -> Result<(), ApiError> {
         // A message may end or be lost while the update is on its way: that is no error.
-        let Some(stream_key) = self.messages.get(&key) else {
+        let Some(&stream_key) = self.messages.get(&key) else {
             return Ok(());
         };
         let Some(arriving) = self
             .streams
-            .get_mut(stream_key)
+            .get_mut(&stream_key)
             .and_then(|stream| stream.message.as_mut())
         else {
             return Ok(());
@@ -222,8 +222,13 @@ impl Receiving {
             );
             return Err(ApiError::new(ErrorCode::WindowExceeded, text));
         }
+        let was_closed = arriving.window_bytes == 0;
         arriving.window_bytes += bytes;
         arriving.progressed_at = now;
+        if was_closed && let Some(stream) = self.streams.get_mut(&stream_key) {
+            // Runs of packets are for those who do not wait for them.
+            stream.read_at = now;
+        }
         Ok(())
     }
 
