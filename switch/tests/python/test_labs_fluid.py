@@ -198,7 +198,7 @@ def test_another_port_is_told_from_this_one(wrong: dict[str, float], virtual_swi
         ("0 510 00ff\n", "port from 0 to 509"),
         ("0 0 00f\n", "line 1: `0 0 00f`"),
         ("0 0\n", "TIME_US PORT HEX"),
-        ("0 0 " + "00" * 16_385, "16384 bytes"),
+        ("0 0 " + "00" * (65_535 + 257), "65791 bytes"),
         ("0 0 00 00\n", "`0 0 00 00`"),
     ],
 )
