@@ -156,7 +156,7 @@ class _Worker:
                 return status, await sink.readexactly(size)
         except (ConnectionError, asyncio.IncompleteReadError):
             code = await self._process.wait()
-            if code == -signal.SIGXCPU:
+            if code == -signal.SIGPROF:
                 bound = f"{self._job_seconds_max:g} s of the processors' time"
                 raise RequestError(504, "this took too long", bound=bound, code="timeout") from None
             bound = f"{MEMORY_BYTES_MAX >> 20} MiB of memory"

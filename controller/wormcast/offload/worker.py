@@ -2,7 +2,7 @@
 
 A request is its sizes, the job's name, its context and its body; an answer a size, a byte that
 says whether it was done, and the file or the refusal. It ends with its standard input, at once
-with the process that started it, and by SIGXCPU when a job takes more of the processors' seconds
+with the process that started it, and by SIGPROF when a job takes more of the processors' seconds
 than its argument says: the time in which a busy machine kept it waiting is not its own.
 """
 
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import json
-import math
 import os
 import resource
 import signal
 import struct
 import sys
-import time
 from typing import BinaryIO
 
 REQUEST = struct.Struct(">HQQ")
@@ -42,8 +40,8 @@ def main() -> None:
     seconds_max = float(sys.argv[1])
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while head := source.read(REQUEST.size):
-        last_second = math.ceil(time.process_time() + seconds_max)
-        resource.setrlimit(resource.RLIMIT_CPU, (last_second, resource.RLIM_INFINITY))
+        # SIGPROF ends the process. RLIMIT_CPU would know whole seconds alone.
+        signal.setitimer(signal.ITIMER_PROF, seconds_max)
         name, context, body = (_read(source, size) for size in REQUEST.unpack(head))
         try:
             status, answer = DONE, jobs.run(name.decode(), context, body)
