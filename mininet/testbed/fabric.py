@@ -485,7 +485,8 @@ class Fabric:
                 self._on(node, f"tc qdisc replace dev {interface} root noqueue")
         if up and link.host is not None and self.options.switch != "bmv2":
             # The kernel forgot it when the interface went down.
-            self._on(self.hosts[link.host], f"ip route replace {wiring.MULTICAST} dev {link.far_interface}")
+            route = self.wires.multicast_route(link.far_interface)
+            self._on(self.hosts[link.host], f"ip route replace {route}")
 
     def _on(self, node: Any, command: str) -> None:
         """Run a command where a node is, beside its shell. Raises `FabricError`."""

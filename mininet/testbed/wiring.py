@@ -65,13 +65,17 @@ class Wires:
         own = f"mtu {self.mtus.host} address {host_mac(link.host)} netns {namespace(link.host)}"
         return f"{near} {own}"
 
+    def multicast_route(self, interface: str) -> str:
+        """What `ip route add` is told for a host's IP multicast. A packet is a longer worm between switches. Where links
+        cannot be longer, hosts send it in parts."""
+        packet = min(self.mtus.host, self.mtus.fabric - WORM_BYTES)
+        return f"{MULTICAST} dev {interface} mtu {packet}"
+
     def _settle(self, host: int) -> str:
         """Commands that give a host's interface its address, its rate, and what plain sockets need."""
         name = f"h{host}-eth0"
         by_ip = ["link set dev lo up", f"addr add {host_address(host)}/{PREFIX_BITS} dev {name}"]
-        # A packet is a longer worm between switches. Where links cannot be longer, hosts send it in parts.
-        packet = min(self.mtus.host, self.mtus.fabric - WORM_BYTES)
-        by_ip += [f"link set dev {name} up", f"route add {MULTICAST} dev {name} mtu {packet}"]
+        by_ip += [f"link set dev {name} up", f"route add {self.multicast_route(name)}"]
         commands = [NO_IPV6, f"printf {shlex.quote(chr(10).join(by_ip))} | ip -batch -", no_offload(name)]
         if self.rate_mbps is not None:
             commands.append(shape(name, self.rate_mbps, self.mtus.fabric))

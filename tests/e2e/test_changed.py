@@ -24,6 +24,8 @@ SERVICE = 1
 BLOCK_BYTES = 256 << 10
 SMALL_BYTES = 256 << 10
 """More than a list and headers have."""
+AWAY = {"controller": {"connected": False}}
+"""What an agent would say that does not answer."""
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +136,14 @@ def recorded(fabric: Fabric) -> int:
     return int(fabric.get("transfers")["transfers"][-1]["bytes"])
 
 
+def wait_for_controller(fabric: Fabric) -> None:
+    """Until all agents are connected: answers of receivers come by the controller."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not all((fabric.agent_status(host) or AWAY)["controller"]["connected"] for host in (0, *HOSTS)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_what_broke_goes_on(fabric: Fabric, receiving: Receiving, tmp_path: Path, size: int) -> None:
     file = file_of(tmp_path / "image.bin", size)
     first = receiving.send(file)
@@ -142,12 +152,13 @@ def test_what_broke_goes_on(fabric: Fabric, receiving: Receiving, tmp_path: Path
     first.communicate()
     second = receiving.send(file, "--retry", "20")
     receiving.half_way(second, size)
-    # It goes on without a controller, and is over when there is one again.
+    # It goes on without a controller, and is over when there is one again, and receivers to answer by it.
     receiving.kill(SERVICE)
     receiving.kill(2)
     fabric.stop_controller()
-    receiving.start(SERVICE, 2)
     fabric.start_controller()
+    wait_for_controller(fabric)
+    receiving.start(SERVICE, 2)
     report = receiving.report(second)
     assert report["bytes"] < size - size // 8
     receiving.has(file)

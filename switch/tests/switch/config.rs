@@ -235,7 +235,7 @@ async fn a_config_that_cannot_be_is_refused_and_the_old_one_stays() {
         .await
         .replace("packet_out", "packet_in"),
         "the P4Info does not fit the program: packet metadata `packet_in` has 2147483654 bits, \
-         more than the 131072 of the longest packet"
+         more than the 526328 of the longest packet"
     );
     assert_eq!(
         refuse(|config| config.p4info.as_mut().unwrap().counters[0].size = 3).await,

@@ -10,6 +10,7 @@ use super::exposition::{Page, parse};
 use super::messages::{FORWARD, action, address, insert, table};
 use super::rig::{DEVICE_ID, PATIENCE, Rig};
 use wormcast_switch::metrics::{CONNECTIONS_MAX, Device, Devices, MetricsServer};
+use wormcast_switch_pipeline::limits::PACKET_BYTES_MAX;
 
 /// Starts a server beside a rig; gives its address.
 pub async fn serve(rig: &Rig) -> String {
@@ -76,7 +77,7 @@ async fn the_page_says_what_the_statistics_say() {
         for port in [9, 9, 511, 510] {
             switch.inject(&packet_out(port));
         }
-        switch.inject(&vec![0; 20_000]);
+        switch.inject(&vec![0; PACKET_BYTES_MAX + 1]);
     });
     injected.await.unwrap();
     let metrics = serve(&rig).await;

@@ -389,7 +389,8 @@ impl Scenario {
     /// Members that anybody reported to the controller: silent ones, or those that failed.
     pub fn reported(&self, silent: bool) -> Vec<u16> {
         let reports = self.fabric.hosts.values().flat_map(|host| &host.reports);
-        let wanted = reports.filter(|(_, report)| report.reason.starts_with("silent") == silent);
+        let failed = reports.filter(|(_, report)| !report.slow);
+        let wanted = failed.filter(|(_, report)| report.reason.starts_with("silent") == silent);
         wanted.map(|(_, report)| report.host.0).collect()
     }
 
