@@ -18,7 +18,7 @@ from typing import IO, Any
 import httpx
 from mininet.net import Mininet
 from wormcast.client import Agent, AgentError
-from wormcast.mininet import programs, sandbox, wiring
+from wormcast.mininet import programs, sandbox
 from wormcast.mininet.happenings import Happenings
 from wormcast.mininet.links import Link, LinkCounters, links_of, read_counters, shape
 from wormcast.mininet.nodes import MadeHost, MadeSwitch, SharedAgents, SharedSwitches, stop_process
