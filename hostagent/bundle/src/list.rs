@@ -1,7 +1,7 @@
 //! The list at the beginning of a bundle, a Protocol Buffers message.
 
 use prost::Message;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// Files, directories and links in a bundle.
 pub const ENTRIES_MAX: usize = 1 << 20;
@@ -180,7 +180,7 @@ impl List {
         check_counts(self.entries.len(), self.entries.iter().map(parts).sum())?;
         let mut open: Vec<u32> = Vec::new();
         let mut bytes: u64 = 0;
-        let mut names = HashSet::with_capacity(self.entries.len());
+        let mut names = BTreeSet::new();
         for (number, entry) in (1..).zip(&self.entries) {
             let wrong = |what: &str| Err(format!("entry {number} {what}"));
             check_name(&entry.name).map_err(|what| format!("entry {number} {what}"))?;

@@ -52,6 +52,20 @@ fn one_that_succeeds_leaves_alone_what_others_have_left() {
 }
 
 #[test]
+fn what_another_list_has_left_is_copied_and_not_gone_on_with() {
+    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let mut data = content(6 * BLOCK, 1);
+    let left = left_of(&offer_of(from.path(), "big", &data), to.path(), 0);
+    fs::write(left.join("big"), &data).unwrap();
+    let old = data.clone();
+    data[BLOCK..].copy_from_slice(&content(5 * BLOCK, 2));
+    let mut offer = offer_of(from.path(), "big", &data);
+    assert_eq!(receive(&mut offer, to.path()), 5 * BLOCK as u64);
+    assert_eq!(fs::read(to.path().join("big")).unwrap(), data);
+    assert_eq!(fs::read(left.join("big")).unwrap(), old);
+}
+
+#[test]
 fn what_is_left_is_bounded_by_lists_and_not_by_tries() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let now = SystemTime::now();
