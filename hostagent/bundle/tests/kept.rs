@@ -47,7 +47,7 @@ fn one_that_succeeds_leaves_alone_what_others_have_left() {
     age(&own, DAY);
     assert_eq!(receive(&mut offer, to.path()), 3 * BLOCK as u64);
     assert_eq!(fs::read(to.path().join("big")).unwrap(), data);
-    assert_eq!(kept(to.path()), [left.clone()]);
+    assert_eq!(kept(to.path()), std::slice::from_ref(&left));
     assert_eq!(fs::read(left.join("big")).unwrap(), old);
 }
 
