@@ -352,3 +352,39 @@ def test_who_has_the_list_has_nothing_yet(lab: Lab, tmp_path: Path) -> None:
     report = json.loads(out)
     assert report["leftover"] == "cancelled"
     assert {one["host"]: one["state"] for one in report["members"]} == {1: "pending", 2: "pending"}
+
+
+def test_what_is_unchanged_is_not_overwritten_by_what_has_its_name_here(lab: Lab, tmp_path: Path) -> None:
+    """Both of them are shown as `env`."""
+    (tmp_path / ".env").write_bytes(b"first")
+    (tmp_path / "env").write_bytes(b"second")
+    where = outputs(tmp_path)
+    for _ in range(3):
+        receivers = receive(lab, *where, more=("--overwrite",))
+        code, _, error = send(lab, tmp_path / ".env", str(tmp_path / "env"))
+        assert code == 0, error
+        assert [run(receiver)[0] for receiver in receivers] == [0, 0]
+        for one in where:
+            assert {path.read_bytes() for path in one.iterdir()} == {b"first", b"second"}
+
+
+def test_what_broken_transfers_have_left_goes_when_room_is_short(lab: Lab, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "image.bin", 2_500_000)
+    where = outputs(tmp_path)
+    for one in where:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(one)], check=True)
+    try:
+        for one in where:
+            for number in range(2):
+                (left := one / f".wormcast-kept-{number}").mkdir(mode=0o700)
+                file_of(left / "other.bin", 1_200_000)
+                os.utime(left, (time.time() - number * 1000,) * 2)
+        receivers = receive(lab, *where)
+        code, report, error = send(lab, file)
+        assert (code, report["delivered"]) == (0, 2), error
+        assert [run(receiver)[0] for receiver in receivers] == [0, 0]
+        whole(where, file)
+        assert [[path.name for path in kept(one)] for one in where] == [[".wormcast-kept-0"]] * 2
+    finally:
+        for one in where:
+            subprocess.run(["umount", str(one)], check=True)

@@ -120,6 +120,7 @@ class ArrivingFile:
         self._stream = stream
         self._decoder = FileDecoder()
         self._header: FileHeader | None = None
+        self._plans: Plans | None = None
         self._written = 0
         self._target: _InDirectory | BundleTarget | OfferTarget | _Spooled | _Streamed | None = None
         self.has_ended = False
@@ -169,7 +170,7 @@ class ArrivingFile:
 
     def place(self, header: str, plans: Plans) -> None:
         """Has the agent write it into the directory. ``plans``: what was here of lists that have gone before."""
-        self._header = parse_header(header)
+        self._header, self._plans = parse_header(header), plans
         about, size, settings = self._header.bundle, self._header.size, self._settings
         if about is None or size is None:
             self._target = _InDirectory(settings, self.message, size)
@@ -180,6 +181,7 @@ class ArrivingFile:
                 self.message,
                 about,
                 settings.bundles,
+                plans,
                 preserve=settings.preserve,
                 overwrite=settings.overwrite,
             )
@@ -192,7 +194,7 @@ class ArrivingFile:
             settings.bundles,
             preserve=settings.preserve,
             fsync=settings.fsync,
-            plans=plans.all() if self._header.offered else None,
+            plans=plans.of(self.message) if self._header.offered else None,
         )
 
     def note_written(self, size: int) -> None:
@@ -220,6 +222,8 @@ class ArrivingFile:
             self._written = written.size
             placed, unchanged = self._target.finish(overwrite=self._settings.overwrite, meanwhile=meanwhile)
             self.placed, self.is_unchanged = placed + unchanged, not placed
+            if self._plans is not None and self._target.planned is not None:
+                self._plans.forget(self.message, self._target.planned)
             return self.placed[0] if len(self.placed) == 1 else self._settings.output, written.sha256
         if written is not None and isinstance(self._target, _InDirectory) and self._header is not None:
             self._written = written.size

@@ -158,10 +158,9 @@ class BundleTarget:
         """`plans`: what was here of lists that have gone before; None: none has."""
         self._directory = directory
         self._fsync = fsync
+        self.planned: bytes | None = None
+        """Once it is finished: of which list the plan was that nobody needs any more."""
         mask = umask()
-        if plans is not None:
-            with contextlib.suppress(OSError):
-                wormcast_bundle.trim_kept(os.fsencode(directory))
         self._work = Work(
             lambda descriptor: wormcast_bundle.unpack(
                 descriptor,
@@ -174,7 +173,7 @@ class BundleTarget:
                 owners=options.owner,
                 attributes=options.xattrs,
                 sync=fsync,
-                plans=plans or [],
+                plans=plans,
             )
         )
         try:
@@ -203,20 +202,25 @@ class BundleTarget:
             raise fault
         unpacked = self._work.result
         assert isinstance(unpacked, wormcast_bundle.Unpacked)
+        try:
+            unchanged = [os.fsdecode(name) for name in unpacked.unchanged()]
+        except wormcast_bundle.BundleError as error:
+            raise _translated(error) from None
         placed: list[Path] = []
         try:
             for index, top in enumerate(unpacked.tops()):
-                own = {path.name for path in placed}
+                own = {*unchanged, *(path.name for path in placed)}
                 placed.append(self._directory / _place(unpacked, index, top, own if overwrite else None))
             if self._fsync:
                 unpacked.sync()
-            unpacked.done(os.fsencode(self._directory))
         except OSError as error:
             if placed:
                 names = ", ".join(map(shown, placed))
                 raise OSError(error.errno, f"{error.strerror}; {names} is there already") from error
             raise
-        return placed, [self._directory / os.fsdecode(name) for name in unpacked.unchanged()]
+        unpacked.done()
+        self.planned = unpacked.planned
+        return placed, [self._directory / name for name in unchanged]
 
     def close(self) -> None:
         """Nothing is left of what was not placed, or was replaced; to remove it may take a while."""
@@ -229,8 +233,10 @@ class BundleTarget:
 def error_of(work: Work) -> Exception | None:
     """What went wrong at a receiver."""
     error = work.error
-    if not isinstance(error, wormcast_bundle.BundleError):
-        return error
+    return _translated(error) if isinstance(error, wormcast_bundle.BundleError) else error
+
+
+def _translated(error: wormcast_bundle.BundleError) -> Exception:
     code, text = error.args
     if code == "no_space":
         return OSError(errno.ENOSPC, text)

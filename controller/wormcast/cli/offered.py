@@ -35,21 +35,31 @@ _WAIT_S = 0.2
 
 
 class Plans:
-    """What is here of the lists that came last."""
+    """What is here of the lists that came last, each until its files have come."""
 
     def __init__(self) -> None:
-        self._plans: dict[bytes, wormcast_bundle.Plan] = {}
+        self._plans: dict[tuple[int, int, bytes], wormcast_bundle.Plan] = {}
 
-    def add(self, plan: wormcast_bundle.Plan) -> None:
-        """In place of an older one of the same list."""
-        identity = plan.answer[:32]
-        self._plans.pop(identity, None)
-        self._plans[identity] = plan
+    def add(self, message: IncomingMessage, plan: wormcast_bundle.Plan) -> None:
+        """Of a list that came with a message."""
+        self.forget(message, plan.identity)
+        self._plans[_key(message, plan.identity)] = plan
         if len(self._plans) > PLANS_MAX:
-            del self._plans[next(iter(self._plans))]
+            self._plans.pop(next(iter(self._plans))).close()
 
-    def all(self) -> list[wormcast_bundle.Plan]:
-        return list(self._plans.values())
+    def of(self, message: IncomingMessage) -> list[wormcast_bundle.Plan]:
+        """Those that may be for the files of a message: of the same origin, in the same group."""
+        return [plan for key, plan in list(self._plans.items()) if key == _key(message, plan.identity)]
+
+    def forget(self, message: IncomingMessage, identity: bytes) -> None:
+        """Its files have come, or it is looked at anew."""
+        plan = self._plans.pop(_key(message, identity), None)
+        if plan is not None:
+            plan.close()
+
+
+def _key(message: IncomingMessage, identity: bytes) -> tuple[int, int, bytes]:
+    return message.group.number, message.origin, identity
 
 
 class OfferTarget:
@@ -61,19 +71,26 @@ class OfferTarget:
         message: IncomingMessage,
         about: Bundle,
         options: BundleOptions,
+        plans: Plans,
         *,
         preserve: bool,
         overwrite: bool,
     ) -> None:
         mask = umask()
         self._is_over = False
+        self._offered: wormcast_bundle.Offered | None = None
 
         def compare(descriptor: int) -> wormcast_bundle.Plan:
             offered = wormcast_bundle.read_offer(descriptor, about.entries, about.list_bytes)
+            self._offered = offered
+            # What an earlier try has found would keep others from what its plan needs.
+            plans.forget(message, offered.identity)
             while not _COMPARING.acquire(timeout=_WAIT_S):
                 if self._is_over:
                     raise OSError(errno.ECANCELED, "it was given up")
             try:
+                if self._is_over:
+                    offered.stop()
                 return offered.compare(
                     os.fsencode(directory),
                     [_names(directory, top, overwrite=overwrite) for top in offered.tops()],
@@ -108,8 +125,10 @@ class OfferTarget:
         return self._work.result
 
     def close(self) -> None:
-        """What is compared is for nobody any more; that may take a while to end."""
+        """What is compared is for nobody any more."""
         self._is_over = True
+        if self._offered is not None:
+            self._offered.stop()
         self._work.leave()
 
 

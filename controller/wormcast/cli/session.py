@@ -127,7 +127,7 @@ class Session(ABC):
             with self._trouble_of(file):
                 assert file.offer is not None
                 plan = file.offer.plan()
-                self._plans.add(plan)
+                self._plans.add(file.message, plan)
                 # Without it all is sent.
                 with contextlib.suppress(RefusedError):
                     file.message.answer(answer_of(plan))

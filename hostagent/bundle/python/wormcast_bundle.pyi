@@ -47,7 +47,12 @@ class Offer:
 class Offered:
     """A list that is offered."""
 
+    @property
+    def identity(self) -> bytes:
+        """Which list it is."""
     def tops(self) -> list[bytes]: ...
+    def stop(self) -> None:
+        """What is compared is for nobody any more: ``compare`` ends, now or when it is called."""
     def compare(
         self,
         directory: bytes,
@@ -66,7 +71,12 @@ class Plan:
     """What is there of a list."""
 
     @property
+    def identity(self) -> bytes:
+        """Of which list it is."""
+    @property
     def answer(self) -> bytes: ...
+    def close(self) -> None:
+        """Nobody needs it any more: others may remove what broken transfers have left."""
 
 def read_offer(descriptor: int, entries: int, list_bytes: int) -> Offered:
     """Reads a list to its end. BundleError."""
@@ -80,8 +90,12 @@ class Unpacked:
     def place(self, index: int, name: bytes, overwrite: bool) -> bool:
         """Moves one to its place. False: the name is taken. OSError."""
     def unchanged(self) -> list[bytes]:
-        """Names of what was there already, and stays."""
-    def done(self, directory: bytes) -> None:
+        """Names of what was there already, and stays: to be asked before the rest is placed, none of which may take these.
+        BundleError: it is not as it was when the list came."""
+    @property
+    def planned(self) -> bytes | None:
+        """Of which list the plan was by which it was made."""
+    def done(self) -> None:
         """All has its names: what broken transfers have left of it goes."""
     def sync(self) -> None:
         """The names given are on the disk."""
@@ -100,10 +114,10 @@ def unpack(
     owners: bool,
     attributes: bool,
     sync: bool,
-    plans: list[Plan] = ...,
+    plans: list[Plan] | None = ...,
 ) -> Unpacked:
     """Reads a bundle to its end. BundleError: nothing is left of it; of one whose list was offered, something for the
-    next transfer. ``plans``: what was there of lists that were offered."""
+    next transfer. ``plans``: what was there of lists that its sender has offered; None: it has offered none."""
 
 def trim_kept(directory: bytes) -> int:
     """Removes what broken transfers have left and is too old, or too much; gives how many. OSError."""

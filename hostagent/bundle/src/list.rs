@@ -1,6 +1,7 @@
 //! The list at the beginning of a bundle, a Protocol Buffers message.
 
 use prost::Message;
+use std::collections::BTreeSet;
 
 /// Files, directories and links in a bundle.
 pub const ENTRIES_MAX: usize = 1 << 20;
@@ -179,6 +180,7 @@ impl List {
         check_counts(self.entries.len(), self.entries.iter().map(parts).sum())?;
         let mut open: Vec<u32> = Vec::new();
         let mut bytes: u64 = 0;
+        let mut names = BTreeSet::new();
         for (number, entry) in (1..).zip(&self.entries) {
             let wrong = |what: &str| Err(format!("entry {number} {what}"));
             check_name(&entry.name).map_err(|what| format!("entry {number} {what}"))?;
@@ -188,6 +190,12 @@ impl List {
             }
             if open.last().copied().unwrap_or_default() != entry.directory {
                 return wrong("is in a directory that is none, or was left before");
+            }
+            if !names.insert((entry.directory, entry.name.as_slice())) {
+                let name = crate::unix::plain(&entry.name);
+                return wrong(&format!(
+                    "has the name '{name}' of another in its directory"
+                ));
             }
             if entry.mode > MODE_MAX {
                 return wrong("has a mode beyond 0777");
@@ -253,6 +261,23 @@ impl List {
         names.reverse();
         names
     }
+
+    /// The same, where its top has another name.
+    pub(crate) fn names_from<'a>(&'a self, place: usize, top: &'a [u8]) -> Vec<&'a [u8]> {
+        let mut names = self.names(place);
+        names[0] = top;
+        names
+    }
+}
+
+/// All entries, each with the number of the top that it is in and its own place.
+pub(crate) fn top_of(list: &List) -> impl Iterator<Item = (usize, usize, &Entry)> {
+    let mut top = 0;
+    let entries = list.entries.iter().enumerate();
+    entries.map(move |(place, entry)| {
+        top += usize::from(entry.directory == 0);
+        (top - 1, place, entry)
+    })
 }
 
 impl Content {

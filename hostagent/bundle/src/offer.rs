@@ -89,7 +89,7 @@ pub fn units(list: &List) -> Result<Vec<Unit>, String> {
     Ok(units)
 }
 
-fn check_sparse(bytes: u64) -> Result<(), String> {
+pub(crate) fn check_sparse(bytes: u64) -> Result<(), String> {
     if bytes > SPARSE_BYTES_MAX {
         return Err(format!(
             "sparse files of {bytes} bytes; at most {SPARSE_BYTES_MAX} are compared"

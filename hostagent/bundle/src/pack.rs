@@ -1,8 +1,9 @@
 //! Finds what is to be sent, and writes it as a bundle.
 
+use crate::find::attributes;
 use crate::list::{
-    Attribute, Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, LIST_BYTES_MAX, List,
-    MODE_MAX, Owner, Run, check_name,
+    Content, DEPTH_MAX, Directory, ENTRIES_MAX, Entry, Kind, LIST_BYTES_MAX, List, MODE_MAX, Owner,
+    Run, check_name,
 };
 use crate::unix::{fits, path, told};
 use prost::Message;
@@ -309,7 +310,9 @@ impl Finder<'_> {
         };
         let attributes = match kind {
             Kind::Directory(_) | Kind::File(_) if self.options.attributes => {
-                attributes(path).map_err(|error| storage(path, error))?
+                let file = open_any(path, directory != 0);
+                let found = file.and_then(|file| attributes(&file));
+                found.map_err(|error| storage(path, error))?
             }
             _ => Vec::new(),
         };
@@ -378,20 +381,24 @@ impl Finder<'_> {
     }
 }
 
-/// A file in a directory may have become a link, or a pipe without a writer, since it was looked at.
 fn open(path: &Path, below: bool) -> io::Result<File> {
-    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    if below {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)?;
+    let file = open_any(path, below)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file any more"));
     }
     Ok(file)
+}
+
+/// A file in a directory may have become a link, or a pipe without a writer, since it was looked at.
+fn open_any(path: &Path, below: bool) -> io::Result<File> {
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    if below {
+        flags |= OFlags::NOFOLLOW;
+    }
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
 }
 
 /// What of a file is there; `None` where the file system does not tell holes, or there are none.
@@ -415,29 +422,6 @@ fn runs(file: &File, bytes: u64) -> io::Result<Option<Vec<Run>>> {
     }
     let whole = runs.len() == 1 && runs[0].bytes == bytes;
     Ok((!whole).then_some(runs))
-}
-
-fn attributes(path: &Path) -> io::Result<Vec<Attribute>> {
-    let mut names = vec![0; 64 << 10];
-    let length = match rustix::fs::llistxattr(path, &mut names) {
-        Ok(length) => length,
-        Err(rustix::io::Errno::OPNOTSUPP) => 0,
-        Err(error) => return Err(error.into()),
-    };
-    let mut found = Vec::new();
-    for name in names[..length].split(|&byte| byte == 0) {
-        if !name.starts_with(b"user.") {
-            continue;
-        }
-        let mut value = vec![0; 64 << 10];
-        let length = rustix::fs::lgetxattr(path, name, &mut value)?;
-        value.truncate(length);
-        found.push(Attribute {
-            name: name.to_vec(),
-            value,
-        });
-    }
-    Ok(found)
 }
 
 fn storage(path: &Path, source: io::Error) -> PackError {

@@ -1,32 +1,18 @@
 //! What was made under a hidden name gets its names.
 
-use crate::kept::{Hidden, PARTIAL_PREFIX, remove_left_behind};
-use crate::list::{Attribute, Entry, List};
+use crate::kept::{Hidden, Left, PARTIAL_PREFIX};
+use crate::list::{Entry, List, SHA256_BYTES};
+use crate::options::Options;
+use crate::read::UnpackError;
+use crate::same::Unchanged;
 use crate::unix::enter;
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, RenameFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
-};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// What the entries get of what the list says.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// The process's, which no permissions go beyond.
-    pub umask: u32,
-    /// Permissions and times are those of the list.
-    pub preserve: bool,
-    /// Owners are those of the list.
-    pub owners: bool,
-    /// Extended attributes are those of the list.
-    pub attributes: bool,
-    /// All is on the disk before it gets its names.
-    pub sync: bool,
-}
+use std::sync::Arc;
 
 /// All of a bundle, under a hidden name. Dropped: removed, but for what was placed.
 #[derive(Debug)]
@@ -34,10 +20,12 @@ pub struct Unpacked {
     pub(crate) list: List,
     /// Places in the list of the entries to be named.
     pub(crate) tops: Vec<usize>,
-    /// Names of those that were there already, as they are to be.
-    pub(crate) unchanged: Vec<Vec<u8>>,
-    /// What broken transfers had left of it.
-    pub(crate) left: Vec<CString>,
+    /// Those that were there already, as they are to be.
+    pub(crate) unchanged: Arc<Unchanged>,
+    /// What broken transfers of its list had left.
+    pub(crate) left: Vec<Arc<Left>>,
+    /// Of its list, if there was a plan of that.
+    pub(crate) planned: Option<[u8; SHA256_BYTES]>,
     pub(crate) hidden: Hidden,
     pub(crate) options: Options,
 }
@@ -49,17 +37,27 @@ impl Unpacked {
         entries.map(|entry| entry.name.as_slice())
     }
 
-    /// Names of what is there already, and stays.
-    pub fn unchanged(&self) -> impl Iterator<Item = &[u8]> {
-        self.unchanged.iter().map(Vec::as_slice)
+    /// Names of what is there already, and stays: to be asked before the rest is placed, none of which may take these.
+    ///
+    /// # Errors
+    /// If something of it is not as it was when the list came.
+    pub fn unchanged(&self) -> Result<Vec<&[u8]>, UnpackError> {
+        let directory = self.hidden.parent.as_fd();
+        self.unchanged.check(&self.list, directory)?;
+        Ok(self.unchanged.names().collect())
+    }
+
+    /// Of which list the plan was by which it was made; `None`: by none.
+    pub fn planned(&self) -> Option<&[u8; SHA256_BYTES]> {
+        self.planned.as_ref()
     }
 
     /// All has its names: what broken transfers have left of it is for nobody. What cannot be removed now is too old
     /// one day.
-    pub fn done(&mut self, directory: &Path) {
+    pub fn done(&mut self) {
         self.hidden.is_kept = false;
-        for name in self.left.drain(..) {
-            let _ = remove_left_behind(directory, &name);
+        for left in self.left.drain(..) {
+            let _ = left.remove(self.hidden.parent.as_fd());
         }
     }
 
@@ -193,56 +191,5 @@ impl Unpacked {
     pub fn sync(&self) -> io::Result<()> {
         rustix::fs::fsync(&self.hidden.parent)?;
         Ok(())
-    }
-}
-
-impl Options {
-    pub(crate) fn finish_directory(&self, directory: &OwnedFd, entry: &Entry) -> io::Result<()> {
-        let mode = if self.preserve { entry.mode } else { 0o777 };
-        rustix::fs::fchmod(directory, self.masked(mode))?;
-        if self.preserve {
-            rustix::fs::futimens(directory, &times(entry))?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn set_attributes(
-        &self,
-        file: BorrowedFd<'_>,
-        attributes: &[Attribute],
-    ) -> io::Result<()> {
-        if self.attributes {
-            for it in attributes {
-                let flags = XattrFlags::empty();
-                rustix::fs::fsetxattr(file, it.name.as_slice(), &it.value, flags)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn set_owner(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
-        if let Some(owner) = entry.owner.filter(|_| self.owners) {
-            let (user, group) = (Uid::from_raw(owner.user), Gid::from_raw(owner.group));
-            rustix::fs::fchown(file, Some(user), Some(group))?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn masked(&self, mode: u32) -> Mode {
-        Mode::from_raw_mode(mode & !self.umask)
-    }
-}
-
-pub(crate) fn times(entry: &Entry) -> Timestamps {
-    let omit = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_OMIT,
-    };
-    Timestamps {
-        last_access: omit,
-        last_modification: Timespec {
-            tv_sec: entry.seconds,
-            tv_nsec: entry.nanoseconds.into(),
-        },
     }
 }

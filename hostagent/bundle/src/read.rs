@@ -3,6 +3,7 @@
 use crate::list::{LIST_BYTES_MAX, List, check_encoded};
 use crate::unix::{is_full, told};
 use prost::Message;
+use rustix::fs::{Mode, OFlags};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,12 @@ pub(crate) fn read_list(read: &mut impl Read, announced: Announced) -> Result<Li
     check_encoded(&encoded, announced.entries).map_err(UnpackError::Damaged)?;
     List::decode(encoded.as_slice())
         .map_err(|error| UnpackError::Damaged(format!("its list is none: {error}")))
+}
+
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, UnpackError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    opened.map_err(|error| storage(path, error.into()))
 }
 
 /// Whether a directory has room for so much.

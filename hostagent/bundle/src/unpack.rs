@@ -3,27 +3,32 @@
 //! Nothing is written outside of the hidden directory, whatever the list says: names have no slash, each entry is made
 //! by the descriptor of its directory, and no link is followed.
 
-use crate::compare::{Piece, Plan, top_of};
-use crate::kept::hide;
-use crate::list::{Content, Entry, Kind, List, Run};
-use crate::place::times;
-pub use crate::place::{Options, Unpacked};
+use crate::kept::{hide, make_room, trim};
+use crate::list::{Content, Entry, Kind, List, Run, top_of};
+use crate::offer::{check_sparse, identity};
+pub use crate::options::Options;
+use crate::options::times;
+pub use crate::place::Unpacked;
+use crate::plan::{Piece, Plan};
 pub use crate::read::{Announced, UnpackError};
-use crate::read::{check_room, cut_short, read_list, storage};
-use crate::unix::{enter, path};
+use crate::read::{cut_short, open_directory, read_list, storage};
+use crate::same::Unchanged;
+use crate::unix::{enter, path, told};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Read and written at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Reads a bundle to its end. `plans`: what was found here of lists that were offered.
+/// Reads a bundle to its end. `plans`: what was found here of lists that were offered by its sender; `None`: it has offered
+/// none, and nothing is kept.
 ///
 /// # Errors
 /// [`UnpackError`]; nothing is left behind, but for the next transfer what came of a list that was offered, if there is
@@ -33,7 +38,7 @@ pub fn unpack(
     announced: Announced,
     directory: &Path,
     options: Options,
-    plans: &[&Plan],
+    plans: Option<&[&Plan]>,
 ) -> Result<Unpacked, UnpackError> {
     let Announced {
         list_bytes, bytes, ..
@@ -47,30 +52,36 @@ pub fn unpack(
         return Err(UnpackError::Damaged(text));
     }
     let contents = || list.entries.iter().filter_map(Entry::content);
-    let is_offered = contents().any(|content| !content.sha256.is_empty());
-    let plan = plans.iter().find(|plan| is_offered && plan.is_of(&list));
+    let is_offered = plans.is_some() && contents().any(|content| !content.sha256.is_empty());
+    let kept_of = is_offered.then(|| identity(&list));
+    let mut all = plans.unwrap_or_default().iter();
+    let plan = all.find(|plan| Some(plan.identity) == kept_of).copied();
     if plan.is_none() && contents().any(|content| content.partial) {
         let text = "only a part of it comes, and its list was not offered to this receiver";
         return Err(UnpackError::Damaged(text.to_owned()));
     }
+    let hashed = contents().filter(|content| content.sparse && !content.sha256.is_empty());
+    let hashed = hashed.map(|content| content.bytes);
+    check_sparse(hashed.fold(0, u64::saturating_add)).map_err(UnpackError::Damaged)?;
     let refused = |error: io::Error| storage(directory, error);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, Mode::empty());
-    let opened = opened.map_err(|error| refused(error.into()))?;
-    let unchanged = match plan {
-        Some(plan) => plan.unchanged(&list, opened.as_fd())?,
-        None => BTreeMap::new(),
-    };
+    let opened = open_directory(directory)?;
+    let unchanged = plan.map_or_else(Arc::default, |plan| plan.unchanged.clone());
+    // Again before anything is placed: but much may come until then in vain.
+    unchanged.check(&list, opened.as_fd())?;
     let whole = || (content_bytes, list.entries.len() as u64);
     let (room, entries) = plan.map_or_else(whole, |plan| plan.room(&list));
-    check_room(&opened, room, entries)?;
-    let mut hidden = hide(directory, opened, is_offered).map_err(refused)?;
+    if kept_of.is_some() {
+        // What cannot be removed is no reason to keep less.
+        let _ = trim(opened.as_fd(), SystemTime::now(), kept_of.as_ref());
+    }
+    make_room(&opened, room, entries, kept_of.as_ref())?;
+    let mut hidden = hide(directory, opened, kept_of.as_ref()).map_err(refused)?;
     let mut maker = Maker {
         list: &list,
         options,
         hidden: hidden.descriptor.as_fd(),
         directory: hidden.parent.as_fd(),
-        plan: plan.copied(),
+        plan,
         unchanged: &unchanged,
         open: Vec::new(),
         piece: vec![0; PIECE_BYTES],
@@ -87,12 +98,13 @@ pub fn unpack(
         return Err(error);
     }
     let tops = list.tops().enumerate();
-    let tops = tops.filter(|(top, _)| !unchanged.contains_key(top));
+    let tops = tops.filter(|(top, _)| !unchanged.has(*top));
     Ok(Unpacked {
         tops: tops.map(|(_, place)| place).collect(),
         list,
-        unchanged: unchanged.into_values().collect(),
-        left: plan.map_or_else(Vec::new, |plan| plan.hidden()),
+        unchanged,
+        left: plan.map_or_else(Vec::new, Plan::all_left),
+        planned: plan.map(|plan| plan.identity),
         hidden,
         options,
     })
@@ -112,7 +124,7 @@ struct Maker<'a> {
     directory: BorrowedFd<'a>,
     plan: Option<&'a Plan>,
     /// Tops that are there already.
-    unchanged: &'a BTreeMap<usize, Vec<u8>>,
+    unchanged: &'a Unchanged,
     /// Those in each other that lead to what is made now.
     open: Vec<Open>,
     piece: Vec<u8>,
@@ -129,7 +141,7 @@ impl Maker<'_> {
             {
                 self.open.pop();
             }
-            if self.unchanged.contains_key(&top) {
+            if self.unchanged.has(top) {
                 self.skip(entry, read)?;
                 continue;
             }
@@ -153,7 +165,7 @@ impl Maker<'_> {
         // Only now: what may not be written, or entered, could not be filled. Nor moved: so permissions of tops come
         // last of all.
         let mut directories: Vec<_> = top_of(list).collect();
-        directories.retain(|(top, _, it)| it.is_directory() && !self.unchanged.contains_key(top));
+        directories.retain(|(top, _, it)| it.is_directory() && !self.unchanged.has(*top));
         for (_, place, entry) in directories.into_iter().rev() {
             let finished = self.open_at(place).and_then(|directory| {
                 let options = self.options;
@@ -227,7 +239,7 @@ impl Maker<'_> {
         let written = if content.partial {
             self.compose((top, place), &file, is_left, content, read)?
         } else {
-            self.write_runs(&file, content, read)?
+            self.write_runs(place, &file, content, read)?
         };
         if written.is_err() {
             return Ok(written);
@@ -248,11 +260,15 @@ impl Maker<'_> {
             // What was a hole may have bytes there, and attributes nobody knows of.
             content.partial && !content.sparse && !self.options.attributes
         });
-        let left = plan.and_then(|plan| plan.left(self.list, self.directory, (top, place)));
+        let left = plan.and_then(|plan| plan.left(self.list, (top, place)));
         if let Some((within, file)) = left {
-            rustix::fs::renameat(&within, name, self.here(), name)?;
-            file.set_len(content.bytes)?;
-            return Ok((file, true, true));
+            // What cannot be moved, as out of a directory that may not be written, is copied.
+            let moved = file.set_len(content.bytes);
+            let moved =
+                moved.is_ok() && rustix::fs::renameat(&within, name, self.here(), name).is_ok();
+            if moved {
+                return Ok((file, true, true));
+            }
         }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -264,23 +280,41 @@ impl Maker<'_> {
         Ok((File::from(opened), false, later))
     }
 
-    /// All of a file comes.
+    /// All of a file comes. If its list was offered others have it by the hash there, and nobody has it otherwise.
     fn write_runs(
         &mut self,
+        place_in_list: usize,
         file: &File,
         content: &Content,
         read: &mut impl Read,
     ) -> Result<io::Result<()>, UnpackError> {
+        let mut hash = (!content.sha256.is_empty()).then(Sha256::new);
+        let mut done = 0;
         for run in content.runs() {
+            if let Some(hash) = &mut hash {
+                add_zeros(hash, run.start - done);
+            }
+            done = run.end();
             let (mut place, end) = (run.start, run.end());
             while place < end {
                 let wanted = self.piece.len().min((end - place) as usize);
                 let piece = &mut self.piece[..wanted];
                 read.read_exact(piece).map_err(cut_short)?;
+                if let Some(hash) = &mut hash {
+                    hash.update(&*piece);
+                }
                 if let Err(error) = file.write_all_at(piece, place) {
                     return Ok(Err(error));
                 }
                 place += wanted as u64;
+            }
+        }
+        if let Some(mut hash) = hash {
+            add_zeros(&mut hash, content.bytes - done);
+            if hash.finalize()[..] != content.sha256[..] {
+                let path = told(&path(&self.list.names(place_in_list)));
+                let text = format!("{path} changed at its sender since its list was made");
+                return Err(UnpackError::Damaged(text));
             }
         }
         Ok(Ok(()))
@@ -308,11 +342,11 @@ impl Maker<'_> {
                 let (is_coming, end) = match part {
                     Part::Coming(end) => (true, end),
                     Part::Here(piece, end) => {
-                        let is_open = base.as_ref().is_some_and(|(root, _)| *root == piece.root());
+                        let is_open = base.as_ref().is_some_and(|(root, _)| *root == piece.root);
                         if !is_left && !is_open {
                             let plan = self.plan.ok_or_else(changed)?;
                             let opened = plan.open(self.list, self.directory, (top, place), piece);
-                            base = Some((piece.root(), opened.map_err(|_| changed())?));
+                            base = Some((piece.root, opened.map_err(|_| changed())?));
                         }
                         (false, end)
                     }

@@ -6,21 +6,22 @@ use prost::Message;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
-use wormcast_bundle::compare::{Offered, Plan};
-use wormcast_bundle::kept::{KEPT_AGE, KEPT_MAX, KEPT_PREFIX, trim_kept};
+use wormcast_bundle::compare::Offered;
+use wormcast_bundle::kept::KEPT_PREFIX;
 use wormcast_bundle::list::{BLOCK_BYTES_MIN, Content, Entry, Kind, List, Run};
 use wormcast_bundle::offer::{ANSWER_BYTES_MAX, Offer, decode_answer, encode_answer, units};
 use wormcast_bundle::pack::{PackError, Packed};
+use wormcast_bundle::plan::Plan;
 use wormcast_bundle::unpack::{Announced, Options, UnpackError, Unpacked, unpack};
 
-const BLOCK: usize = BLOCK_BYTES_MIN as usize;
+pub const BLOCK: usize = BLOCK_BYTES_MIN as usize;
 
 /// Bytes of which no block is like another.
-fn content(length: usize, seed: u32) -> Vec<u8> {
+pub fn content(length: usize, seed: u32) -> Vec<u8> {
     let mut state = seed;
     let next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -29,20 +30,34 @@ fn content(length: usize, seed: u32) -> Vec<u8> {
     std::iter::repeat_with(next).take(length).collect()
 }
 
-fn compared(offer: &Offer, to: &Path, exact: bool) -> Result<Plan, UnpackError> {
+pub fn read(offer: &Offer) -> Result<Offered, UnpackError> {
     let encoded = offer.encoded();
     let announced = Announced {
         entries: offer.entries() as u64,
         list_bytes: encoded.len() as u64,
         bytes: encoded.len() as u64,
     };
-    let offered = Offered::read(&mut &*encoded, announced)?;
+    Offered::read(&mut &*encoded, announced)
+}
+
+pub fn compared(offer: &Offer, to: &Path, exact: bool) -> Result<Plan, UnpackError> {
+    let offered = read(offer)?;
     let names = offered.tops().map(|top| vec![top.to_vec()]).collect();
     offered.compare(to, names, &PLAIN, exact)
 }
 
+pub fn compared_with(
+    offer: &Offer,
+    to: &Path,
+    names: Vec<Vec<Vec<u8>>>,
+    options: &Options,
+    exact: bool,
+) -> Result<Plan, UnpackError> {
+    read(offer)?.compare(to, names, options, exact)
+}
+
 /// What goes to receivers, who have answered with these plans.
-fn bundle(offer: &mut Offer, plans: &[&Plan]) -> Packed {
+pub fn bundle(offer: &mut Offer, plans: &[&Plan]) -> Packed {
     offer.begin();
     for plan in plans {
         assert!(offer.note(&plan.answer));
@@ -50,12 +65,18 @@ fn bundle(offer: &mut Offer, plans: &[&Plan]) -> Packed {
     offer.bundle().unwrap()
 }
 
-fn received(packed: &Packed, to: &Path, plan: &Plan) -> Result<Unpacked, UnpackError> {
+pub fn received(packed: &Packed, to: &Path, plan: &Plan) -> Result<Unpacked, UnpackError> {
     let sent = bytes(packed);
-    unpack(&mut sent.as_slice(), announced(packed), to, PLAIN, &[plan])
+    unpack(
+        &mut sent.as_slice(),
+        announced(packed),
+        to,
+        PLAIN,
+        Some(&[plan]),
+    )
 }
 
-fn place(mut unpacked: Unpacked, to: &Path) {
+pub fn place(mut unpacked: Unpacked) {
     let names: Vec<PathBuf> = unpacked
         .tops()
         .map(|name| OsStr::from_bytes(name).into())
@@ -63,13 +84,22 @@ fn place(mut unpacked: Unpacked, to: &Path) {
     for (index, name) in names.iter().enumerate() {
         assert!(unpacked.place(index, name, true).unwrap());
     }
-    unpacked.done(to);
+    unpacked.done();
 }
 
-fn kept(to: &Path) -> Vec<PathBuf> {
+pub fn kept(to: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(to).unwrap().map(|it| it.unwrap().path());
     let hidden = |path: &PathBuf| path.file_name().unwrap().as_bytes()[0] == b'.';
     entries.filter(hidden).collect()
+}
+
+/// A directory as a broken transfer of this list leaves one.
+pub fn left_of(offer: &Offer, to: &Path, number: usize) -> PathBuf {
+    let identity = read(offer).unwrap().identity();
+    let identity: String = identity.iter().map(|byte| format!("{byte:02x}")).collect();
+    let left = to.join(format!("{KEPT_PREFIX}{identity}-{number:08}"));
+    fs::DirBuilder::new().mode(0o700).create(&left).unwrap();
+    left
 }
 
 #[test]
@@ -85,14 +115,14 @@ fn only_changed_blocks_come() {
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
     assert_eq!(sent.bytes() - sent.list_bytes(), BLOCK as u64 + 17);
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     assert_eq!(fs::read(to.path().join("big")).unwrap(), data);
     // Another has nothing: all of it comes, also for the one above.
     let empty = TempDir::new().unwrap();
     let other = compared(&offer, empty.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan, &other]);
     assert_eq!(sent.bytes() - sent.list_bytes(), data.len() as u64);
-    place(received(&sent, empty.path(), &other).unwrap(), empty.path());
+    place(received(&sent, empty.path(), &other).unwrap());
     assert_eq!(fs::read(empty.path().join("big")).unwrap(), data);
 }
 
@@ -110,7 +140,7 @@ fn a_broken_transfer_goes_on_where_it_was() {
         assert!(now < before, "{now} after {before}");
         before = now;
         if part == 4 {
-            place(received(&sent, to.path(), &plan).unwrap(), to.path());
+            place(received(&sent, to.path(), &plan).unwrap());
             break;
         }
         // Each breaks after some blocks.
@@ -121,7 +151,7 @@ fn a_broken_transfer_goes_on_where_it_was() {
             announced(&sent),
             to.path(),
             PLAIN,
-            &[&plan],
+            Some(&[&plan]),
         );
         assert!(matches!(broken, Err(UnpackError::Damaged(_))));
         let names: Vec<_> = fs::read_dir(to.path()).unwrap().collect();
@@ -141,22 +171,22 @@ fn what_is_there_as_it_is_to_be_stays() {
     let mut offer = Offer::new(&packed(&root)).unwrap();
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     let inode = || fs::metadata(to.path().join(&name)).unwrap().ino();
     let (before, plan) = (inode(), compared(&offer, to.path(), true).unwrap());
     let sent = bundle(&mut offer, &[&plan]);
     assert_eq!(sent.bytes(), sent.list_bytes());
     let unpacked = received(&sent, to.path(), &plan).unwrap();
     assert_eq!(unpacked.tops().count(), 0);
-    assert_eq!(unpacked.unchanged().collect::<Vec<_>>(), [name.as_bytes()]);
-    place(unpacked, to.path());
+    assert_eq!(unpacked.unchanged().unwrap(), [name.as_bytes()]);
+    place(unpacked);
     assert_eq!(inode(), before);
     // What others lack comes here too.
     let empty = TempDir::new().unwrap();
     let other = compared(&offer, empty.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan, &other]);
     assert!(sent.bytes() > sent.list_bytes());
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     assert_eq!(inode(), before);
     // With one file more it is another directory.
     let more = to.path().join(&name).join("more");
@@ -166,7 +196,7 @@ fn what_is_there_as_it_is_to_be_stays() {
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
     assert_eq!(sent.bytes(), sent.list_bytes());
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     assert_ne!(inode(), before);
     assert_eq!(tree(&to.path().join(&name)), tree(&root));
 }
@@ -220,7 +250,7 @@ fn what_changes_here_meanwhile_makes_no_wrong_file() {
     // Looked at anew it goes on, with what those have left.
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     assert_eq!(fs::read(&there).unwrap(), data);
 }
 
@@ -230,17 +260,16 @@ fn what_a_broken_transfer_left_is_not_written_to_where_others_have_it() {
     let path = from.path().join("big");
     let data = content(8 * BLOCK, 4);
     fs::write(&path, &data).unwrap();
-    let left = to.path().join(format!("{KEPT_PREFIX}x"));
-    fs::create_dir(&left).unwrap();
+    let mut offer = Offer::new(&packed(&path)).unwrap();
+    let left = left_of(&offer, to.path(), 0);
     let mut old = data.clone();
     old[0] ^= 1;
     fs::write(left.join("big"), &old).unwrap();
     fs::hard_link(left.join("big"), to.path().join("mine")).unwrap();
-    let mut offer = Offer::new(&packed(&path)).unwrap();
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
     assert_eq!(sent.bytes() - sent.list_bytes(), BLOCK as u64);
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     assert_eq!(fs::read(to.path().join("big")).unwrap(), data);
     assert_eq!(fs::read(to.path().join("mine")).unwrap(), old);
 }
@@ -251,15 +280,14 @@ fn what_a_broken_transfer_left_is_gone_on_with_not_copied() {
     let path = from.path().join("big");
     let data = content(8 * BLOCK, 5);
     fs::write(&path, &data).unwrap();
-    let left = to.path().join(format!("{KEPT_PREFIX}x"));
-    fs::create_dir(&left).unwrap();
+    let mut offer = Offer::new(&packed(&path)).unwrap();
+    let left = left_of(&offer, to.path(), 0);
     fs::write(left.join("big"), &data[..3 * BLOCK + 5]).unwrap();
     let inode = fs::metadata(left.join("big")).unwrap().ino();
-    let mut offer = Offer::new(&packed(&path)).unwrap();
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
     assert_eq!(sent.bytes() - sent.list_bytes(), 5 * BLOCK as u64);
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     let placed = to.path().join("big");
     assert_eq!(fs::read(&placed).unwrap(), data);
     assert_eq!(fs::metadata(&placed).unwrap().ino(), inode);
@@ -286,7 +314,7 @@ fn holes_stay_holes_where_only_a_part_comes() {
     let plan = compared(&offer, to.path(), false).unwrap();
     let sent = bundle(&mut offer, &[&plan]);
     assert_eq!(sent.bytes() - sent.list_bytes(), BLOCK as u64);
-    place(received(&sent, to.path(), &plan).unwrap(), to.path());
+    place(received(&sent, to.path(), &plan).unwrap());
     let placed = to.path().join("sparse");
     assert_eq!(fs::read(&placed).unwrap(), fs::read(&path).unwrap());
     assert!(fs::metadata(&placed).unwrap().blocks() * 512 < 8 * BLOCK as u64);
@@ -304,7 +332,7 @@ fn a_part_is_for_nobody_who_was_not_asked() {
     let other = from.path().join("b");
     fs::write(&other, b"content").unwrap();
     let elsewhere = compared(&Offer::new(&packed(&other)).unwrap(), to.path(), false).unwrap();
-    for plans in [&[][..], &[&elsewhere]] {
+    for plans in [None, Some(&[][..]), Some(&[&elsewhere][..])] {
         let mut read = &*bytes(&sent);
         let error = unpack(&mut read, announced(&sent), to.path(), PLAIN, plans).unwrap_err();
         assert!(error.to_string().contains("was not offered"), "{error}");
@@ -434,19 +462,6 @@ fn there_is_room_before_anything_comes() {
 }
 
 #[test]
-fn what_is_left_is_bounded() {
-    let to = TempDir::new().unwrap();
-    let now = SystemTime::now();
-    for number in 0..KEPT_MAX + 3 {
-        fs::create_dir(to.path().join(format!("{KEPT_PREFIX}{number}"))).unwrap();
-    }
-    assert_eq!(trim_kept(to.path(), now).unwrap(), 3);
-    assert_eq!(kept(to.path()).len(), KEPT_MAX);
-    let later = now + KEPT_AGE + Duration::from_secs(5);
-    assert_eq!(trim_kept(to.path(), later).unwrap(), KEPT_MAX);
-}
-
-#[test]
 fn what_is_whole_and_was_not_placed_is_gone_on_with() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let path = from.path().join("a");
@@ -459,7 +474,14 @@ fn what_is_whole_and_was_not_placed_is_gone_on_with() {
         ..PLAIN
     };
     let all = bytes(&sent);
-    let unpacked = unpack(&mut &*all, announced(&sent), to.path(), options, &[&plan]).unwrap();
+    let unpacked = unpack(
+        &mut &*all,
+        announced(&sent),
+        to.path(),
+        options,
+        Some(&[&plan]),
+    )
+    .unwrap();
     // It is whole and was not placed: the next transfer goes on with it.
     drop(unpacked);
     assert_eq!(kept(to.path()).len(), 1);

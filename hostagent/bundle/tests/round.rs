@@ -36,7 +36,7 @@ fn unpacked(packed: &Packed, to: &Path, options: Options) -> Result<Unpacked, Un
         announced(packed),
         to,
         options,
-        &[],
+        None,
     )
 }
 
@@ -98,7 +98,7 @@ pub fn example(root: &Path) -> PathBuf {
     fs::write(top.join("a/script"), b"#!/bin/sh\n").unwrap();
     fs::write(top.join("a/nothing"), b"").unwrap();
     let large: Vec<u8> = (0..1_000_003_u32)
-        .map(|at| ((at * at) >> 3) as u8)
+        .map(|at| (at.wrapping_mul(at) >> 3) as u8)
         .collect();
     fs::write(top.join("b/large"), large).unwrap();
     fs::write(top.join(OsStr::from_bytes(b"\xff\xfe \n'$x")), b"any bytes").unwrap();
@@ -412,14 +412,14 @@ fn what_is_cut_short_leaves_nothing() {
     let right = announced(&packed);
     let cuts = (0..whole.len()).step_by(whole.len() / 37);
     for length in cuts.chain([right.list_bytes as usize, whole.len() - 1]) {
-        let error = unpack(&mut &whole[..length], right, to.path(), PLAIN, &[]).unwrap_err();
+        let error = unpack(&mut &whole[..length], right, to.path(), PLAIN, None).unwrap_err();
         assert!(matches!(error, UnpackError::Damaged(_)), "{error}");
     }
     let longer = [&whole[..], b"x"].concat();
-    unpack(&mut longer.as_slice(), right, to.path(), PLAIN, &[]).unwrap_err();
+    unpack(&mut longer.as_slice(), right, to.path(), PLAIN, None).unwrap_err();
     let (bytes, entries) = (right.bytes + 1, right.entries + 1);
     for wrong in [Announced { bytes, ..right }, Announced { entries, ..right }] {
-        unpack(&mut whole.as_slice(), wrong, to.path(), PLAIN, &[]).unwrap_err();
+        unpack(&mut whole.as_slice(), wrong, to.path(), PLAIN, None).unwrap_err();
     }
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
 }
@@ -445,7 +445,7 @@ fn what_there_is_no_room_for_is_refused_before_its_content() {
         list_bytes: length,
         bytes: length + (1 << 60),
     };
-    let error = unpack(&mut encoded.as_slice(), announced, to.path(), PLAIN, &[]).unwrap_err();
+    let error = unpack(&mut encoded.as_slice(), announced, to.path(), PLAIN, None).unwrap_err();
     assert!(matches!(error, UnpackError::NoSpace(_)), "{error}");
     assert!(
         error

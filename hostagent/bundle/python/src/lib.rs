@@ -5,6 +5,7 @@ use ::wormcast_bundle::kept;
 use ::wormcast_bundle::list::Kind;
 use ::wormcast_bundle::offer;
 use ::wormcast_bundle::pack::{self, PackError};
+use ::wormcast_bundle::plan;
 use ::wormcast_bundle::unpack::{self, UnpackError};
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
@@ -203,6 +204,17 @@ impl Offered {
         self.0.tops().map(<[u8]>::to_vec).collect()
     }
 
+    /// Which list it is.
+    #[getter]
+    fn identity(&self) -> [u8; 32] {
+        self.0.identity()
+    }
+
+    /// What is compared is for nobody any more.
+    fn stop(&self) {
+        self.0.stop();
+    }
+
     /// Looks for what of it is in a directory, the tops under one of these names.
     #[pyo3(signature = (directory, names, *, umask, preserve, owners, attributes, exact))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
@@ -226,20 +238,48 @@ impl Offered {
         };
         let directory = Path::new(OsStr::from_bytes(&directory));
         let plan = py.detach(|| self.0.compare(directory, names, &options, exact));
-        plan.map(Plan).map_err(|error| unpack_error(&error))
+        let plan = plan.map_err(|error| unpack_error(&error))?;
+        Ok(Plan {
+            identity: plan.identity,
+            answer: plan.answer.clone(),
+            plan: std::sync::Mutex::new(Some(std::sync::Arc::new(plan))),
+        })
     }
 }
 
 /// What is there of a list.
 #[pyclass(frozen)]
-struct Plan(compare::Plan);
+struct Plan {
+    identity: [u8; 32],
+    answer: Vec<u8>,
+    plan: std::sync::Mutex<Option<std::sync::Arc<plan::Plan>>>,
+}
+
+impl Plan {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<std::sync::Arc<plan::Plan>>> {
+        self.plan
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
 
 #[pymethods]
 impl Plan {
+    /// Of which list it is.
+    #[getter]
+    fn identity(&self) -> [u8; 32] {
+        self.identity
+    }
+
     /// What is lacking, for whoever offered.
     #[getter]
     fn answer(&self) -> Vec<u8> {
-        self.0.answer.clone()
+        self.answer.clone()
+    }
+
+    /// Nobody needs it any more: others may remove what broken transfers have left.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.lock().take()));
     }
 }
 
@@ -309,20 +349,30 @@ impl Unpacked {
         placed.map_err(|error| system_error(&error))
     }
 
-    /// Names of what was there already.
+    /// Names of what was there already, and is as it was.
     fn unchanged(&self, py: Python<'_>) -> PyResult<Vec<Vec<u8>>> {
-        self.with(py, |it| it.unchanged().map(<[u8]>::to_vec).collect())
+        let names = self.with(py, |it| {
+            let names = it.unchanged()?;
+            Ok(names.into_iter().map(<[u8]>::to_vec).collect())
+        })?;
+        names.map_err(|error| unpack_error(&error))
+    }
+
+    /// Of which list the plan was by which it was made.
+    #[getter]
+    fn planned(&self, py: Python<'_>) -> PyResult<Option<[u8; 32]>> {
+        self.with(py, |it| it.planned().copied())
     }
 
     /// All has its names: what broken transfers have left of it goes.
-    fn done(&self, py: Python<'_>, directory: Vec<u8>) {
+    fn done(&self, py: Python<'_>) {
         py.detach(|| {
             let mut kept = self
                 .0
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
             if let Some(kept) = kept.as_mut() {
-                kept.done(Path::new(OsStr::from_bytes(&directory)));
+                kept.done();
             }
         });
     }
@@ -348,7 +398,7 @@ impl Unpacked {
 
 /// Reads a bundle from a descriptor to its end.
 #[pyfunction(name = "unpack")]
-#[pyo3(signature = (descriptor, directory, entries, list_bytes, size, *, umask, preserve, owners, attributes, sync, plans=Vec::new()))]
+#[pyo3(signature = (descriptor, directory, entries, list_bytes, size, *, umask, preserve, owners, attributes, sync, plans=None))]
 #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
 fn unpack_stream(
     py: Python<'_>,
@@ -362,7 +412,7 @@ fn unpack_stream(
     owners: bool,
     attributes: bool,
     sync: bool,
-    plans: Vec<Py<Plan>>,
+    plans: Option<Vec<Py<Plan>>>,
 ) -> PyResult<Unpacked> {
     let mut read = stream(descriptor)?;
     let options = unpack::Options {
@@ -378,8 +428,16 @@ fn unpack_stream(
         bytes: size,
     };
     let directory = Path::new(OsStr::from_bytes(&directory));
-    let plans: Vec<&compare::Plan> = plans.iter().map(|plan| &plan.get().0).collect();
-    let unpacked = py.detach(|| unpack::unpack(&mut read, announced, directory, options, &plans));
+    let plans: Option<Vec<_>> = plans.map(|plans| {
+        let plans = plans.iter();
+        plans.filter_map(|plan| plan.get().lock().clone()).collect()
+    });
+    let unpacked = py.detach(|| {
+        let plans: Option<Vec<&plan::Plan>> = plans
+            .as_ref()
+            .map(|plans| plans.iter().map(|plan| &**plan).collect());
+        unpack::unpack(&mut read, announced, directory, options, plans.as_deref())
+    });
     let unpacked = unpacked.map_err(|error| unpack_error(&error))?;
     Ok(Unpacked(std::sync::Mutex::new(Some(unpacked))))
 }
