@@ -121,7 +121,7 @@ def test_who_was_too_slow_gets_the_rest_when_the_others_have_all(
         argv = ["wormcast", "recv", "--group", str(group), "--output", str(folder), "--count", "1"]
         receivers[host] = fabric.popen(host, argv, text=True)
     wait_for_receivers(fabric, [(host, group) for host in folders])
-    argv = ["wormcast", "send", str(file), "--group", str(group), "--slow", "late", "--lag", "256k", "--json"]
+    argv = ["wormcast", "send", str(file), "--group", str(group), "--slow", "late", "--lag", "1M", "--json"]
     sending = fabric.popen(0, argv, text=True)
     deadline = time.monotonic() + SECONDS_MAX
     while not any(folders[SLOW].iterdir()):
