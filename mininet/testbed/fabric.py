@@ -483,7 +483,7 @@ class Fabric:
             else:
                 # As the kernel gives each interface one.
                 self._on(node, f"tc qdisc replace dev {interface} root noqueue")
-        if up and link.host is not None and self.options.switch != "bmv2":
+        if up and link.host is not None and self.wires is not None and self.options.switch != "bmv2":
             # The kernel forgot it when the interface went down.
             route = self.wires.multicast_route(link.far_interface)
             self._on(self.hosts[link.host], f"ip route replace {route}")
