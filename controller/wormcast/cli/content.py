@@ -139,6 +139,14 @@ def open_bundle(
         yield content
 
 
+def name_of(files: list[Path]) -> str:
+    """What receivers are shown."""
+    first = "stdin" if str(files[0]) == "-" else files[0].name
+    if first in ("", ".."):
+        first = files[0].resolve().name
+    return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
+
+
 def is_bundle(files: list[Path], options: BundleOptions) -> bool:
     """Whether more than the content of one file is sent."""
     more = options.xattrs or options.owner or options.changed

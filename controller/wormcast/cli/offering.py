@@ -14,7 +14,7 @@ from dataclasses import replace
 import wormcast_bundle
 
 from wormcast.cli.offered import WHY, read_answer
-from wormcast.client import Agent, MemberState, Sender
+from wormcast.client import Agent, MemberState, Sender, StableMessage
 from wormcast.client.files import Bundle, encode_file_start
 
 ANSWERS_WAIT_S = 10.0
@@ -38,10 +38,7 @@ def offer_list(
     for part in (start, encoded, digest):
         sender.write(part)
     stable = sender.wait_stable(sender.end())
-    members = [
-        MemberState(one.host, "delivered" if one.delivered else "failed", one.reason, one.left_out)
-        for one in stable.outcomes
-    ]
+    members = states_of(stable)
     there = [one.host for one in stable.outcomes if one.delivered]
     _wait(agent, sender, there, ANSWERS_WAIT_S)
     offer.begin()
@@ -51,6 +48,14 @@ def offer_list(
             offer.note_all()
     wait_for_reasons(agent, sender, members, unclaimed)
     return [replace(one, reason=reason_of(sender, one.host, one.reason)) for one in members]
+
+
+def states_of(stable: StableMessage) -> list[MemberState]:
+    """What became of a message at its members."""
+    return [
+        MemberState(one.host, "delivered" if one.delivered else "failed", one.reason, one.left_out)
+        for one in stable.outcomes
+    ]
 
 
 def wait_for_reasons(agent: Agent, sender: Sender, members: list[MemberState], unclaimed: set[int]) -> None:

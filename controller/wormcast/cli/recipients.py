@@ -21,6 +21,13 @@ _NOTE_S = 1.0
 NOT_THERE = ("unknown_group", "no_plan", "no-plan")
 """How a group is refused that the plan of an agent does not have, or not yet."""
 
+
+def is_not_there(error: Exception) -> bool:
+    """Whether what is missing may come: the agent, the controller, or the group in the plan."""
+    code = error.error["code"] if isinstance(error, Refusal) else getattr(error, "code", None)
+    return code is None or code in NOT_THERE
+
+
 OpenSender = Callable[[int | str], Sender]
 Json = dict[str, Any]
 

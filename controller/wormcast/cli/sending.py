@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wormcast.cli.bundle import BundleOptions
-from wormcast.cli.content import Content, open_bundle, open_content
-from wormcast.cli.offering import offer_list, reason_of, wait_for_reasons
-from wormcast.cli.recipients import NOT_THERE, MembersMissingError, Recipients, open_sender
+from wormcast.cli.content import Content, name_of, open_bundle, open_content
+from wormcast.cli.offering import offer_list, reason_of, states_of, wait_for_reasons
+from wormcast.cli.recipients import MembersMissingError, Recipients, is_not_there, open_sender
 from wormcast.cli.refusal import Refusal
 from wormcast.cli.rest import Unavailable
 from wormcast.cli.send_display import SendDisplay, named
@@ -45,8 +45,6 @@ _GRACE_S = 1.0
 """Beyond the time given: for asking the agent how far it has come, and for giving up."""
 _LOOK_S = 1.0
 """Between two looks whether any member is left: most failures are reported at once."""
-
-
 _OPEN = ("unconfirmed", "pending")
 """States of members that may still get it."""
 
@@ -90,7 +88,7 @@ def send_files(
 ) -> int:
     """Sends files and directories as one message, and again to those that failed if that is asked for; returns the
     exit status."""
-    shown_name = safe_file_name(name or _name(files))
+    shown_name = safe_file_name(name or name_of(files))
     there: set[int] = set()
     is_first = True
     with contextlib.ExitStack() as stack:
@@ -105,12 +103,7 @@ def send_files(
             try:
                 end = attempt.run(socket, deadline, rate_bits)
             except (AgentUnavailableError, AgentGoneError, Unavailable, RefusedError, Refusal) as error:
-                code = (
-                    error.error["code"]
-                    if isinstance(error, Refusal)
-                    else getattr(error, "code", NOT_THERE[0])
-                )
-                is_final = code not in NOT_THERE
+                is_final = not is_not_there(error)
                 # The agent or the controller may be starting again.
                 again = functools.partial(display.note_again, str(error))
                 if is_first or is_final or not tries.go_on(again):
@@ -280,23 +273,11 @@ class _Attempt:
         return [one if one.state == "delivered" else earlier.get(one.host, one) for one in members]
 
 
-def _name(files: list[Path]) -> str:
-    """What receivers are shown."""
-    first = "stdin" if str(files[0]) == "-" else files[0].name
-    if first in ("", ".."):
-        first = files[0].resolve().name
-    return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
-
-
 def _write_all(agent: Agent, sender: Sender, content: Content, state: _Sending) -> Outcome:
     _write(agent, sender, content, state)
     state.message = sender.end()
     stable = sender.wait_stable(state.message)
-    members = [
-        MemberState(each.host, "delivered" if each.delivered else "failed", each.reason, each.left_out)
-        for each in stable.outcomes
-    ]
-    return Outcome(stable.message, members)
+    return Outcome(stable.message, states_of(stable))
 
 
 def _give_up(agent: Agent | None, state: _Sending) -> tuple[list[MemberState], str] | None:
