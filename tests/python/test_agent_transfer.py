@@ -160,11 +160,10 @@ def test_the_command_knows_how_far_the_agent_lets_receivers_lag(lab: Lab) -> Non
         sender.write(bytes(100_000))
         event = receiver.next_event(600.0)
         assert isinstance(event, MessageBegin)
-        ask = {"op": "bound_lag", "handle": event.message.handle}
         with pytest.raises(RefusedError, match=f": {LAG_BYTES_MIN} or more$"):
-            event.message.connection.ask({**ask, "bytes": LAG_BYTES_MIN - 1})
+            event.message.bound_lag(LAG_BYTES_MIN - 1)
         for right in (LAG_BYTES_MIN, 1 << 60):
-            assert event.message.connection.ask({**ask, "bytes": right}) == {}
+            event.message.bound_lag(right)
 
 
 def test_a_file_goes_no_faster_than_asked(lab: Lab, tmp_path: Path) -> None:

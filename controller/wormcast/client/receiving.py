@@ -51,6 +51,11 @@ class IncomingMessage:
             request["bytes"] = size
         self.connection.ask(request, descriptor=descriptor)
 
+    def bound_lag(self, size: int) -> None:
+        """Has the agent give the message up where more than ``size`` bytes of it wait for this program. Of a file its
+        header says so, and the agent keeps to it by itself."""
+        self.connection.ask({"op": "bound_lag", "handle": self.handle, "bytes": size})
+
     def extend(self) -> None:
         """This program is still at work on it: the agent's time for confirm() begins anew."""
         with contextlib.suppress(RefusedError):

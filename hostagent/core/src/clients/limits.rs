@@ -58,7 +58,7 @@ pub const SLOW_FIRST_US: u64 = 400_000;
 pub const SLOW_INTERVAL_US: u64 = 500_000;
 /// Time between two looks at what waits for a receiver whose window is closed, µs.
 pub const SLOW_LOOK_US: u64 = 20_000;
-/// Time for which more bytes wait for a receiver than its sender allows, until it loses the message, µs.
-pub const LAG_US: u64 = 250_000;
+/// Looks in a row at which more bytes wait for a receiver than its sender allows, until it loses the message.
+pub const LAG_LOOKS: u32 = 12;
 /// A sender lets others wait for at least so many bytes.
 pub const LAG_BYTES_MIN: u64 = 64 << 10;

@@ -1,6 +1,6 @@
 //! How far a receiver is behind what has come.
 
-use crate::clients::limits::{LAG_BYTES_MIN, LAG_US, SLOW_BYTES, SLOW_FIRST_US};
+use crate::clients::limits::{LAG_BYTES_MIN, LAG_LOOKS, SLOW_BYTES, SLOW_FIRST_US};
 use wormcast_protocol::Instant;
 
 /// How far the receiver of a message is behind.
@@ -8,8 +8,8 @@ use wormcast_protocol::Instant;
 pub(super) struct Lag {
     /// More bytes than these may not wait for it.
     most_bytes: Option<u64>,
-    /// Since when more have waited at each look, or half of the buffers.
-    over_since: Option<Instant>,
+    /// Looks in a row at which more have waited, or half of the buffers.
+    looks_over: u32,
     pub(super) look_at: Instant,
     /// When the origin is told, first or again. None: it keeps up.
     pub(super) tell_at: Option<Instant>,
@@ -21,18 +21,12 @@ impl Lag {
         self.most_bytes = Some(bytes.max(LAG_BYTES_MIN));
     }
 
-    /// So many bytes wait for it, and perhaps half of the buffers. Whether that is too much for the sender, and has been for
-    /// a while: what an agent finds at once after a pause is no fault of the receiver.
-    pub(super) fn is_too_far(&mut self, unread: u64, is_full: bool, now: Instant) -> bool {
-        let Some(most) = self.most_bytes else {
-            return false;
-        };
-        if unread <= most && !is_full {
-            self.over_since = None;
-            return false;
-        }
-        let since = *self.over_since.get_or_insert(now);
-        since.plus_us(LAG_US) <= now
+    /// So many bytes wait for it, and perhaps half of the buffers. Whether that is too much for the sender, at so many looks
+    /// that it is no chance. Looks count, not the time: an agent that stood still finds a lot at once.
+    pub(super) fn is_too_far(&mut self, unread: u64, is_full: bool) -> bool {
+        let is_over = self.most_bytes.is_some_and(|most| unread > most || is_full);
+        self.looks_over = if is_over { self.looks_over + 1 } else { 0 };
+        self.looks_over >= LAG_LOOKS
     }
 
     /// So many bytes wait for it.
@@ -47,41 +41,37 @@ impl Lag {
 
     /// It did not keep up at the last look.
     pub(super) fn is_behind(&self) -> bool {
-        self.tell_at.is_some() || self.over_since.is_some()
+        self.tell_at.is_some() || self.looks_over > 0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Lag;
-    use crate::clients::limits::LAG_US;
-    use wormcast_protocol::Instant;
-
-    fn at(us: u64) -> Instant {
-        Instant::from_micros(us)
-    }
+    use crate::clients::limits::LAG_LOOKS;
 
     #[test]
     fn nobody_is_too_slow_where_others_wait() {
         let mut lag = Lag::default();
-        assert!(!lag.is_too_far(1 << 40, true, at(1)));
-        assert!(!lag.is_too_far(1 << 40, true, at(1 << 40)));
+        for _ in 0..100 * LAG_LOOKS {
+            assert!(!lag.is_too_far(1 << 40, true));
+        }
     }
 
     #[test]
     fn one_look_is_no_proof_and_what_is_read_meanwhile_counts() {
         let mut lag = Lag::default();
         lag.bound(100_000);
-        assert!(!lag.is_too_far(100_001, false, at(0)));
-        assert!(!lag.is_too_far(100_001, false, at(LAG_US - 1)));
-        assert!(
-            !lag.is_too_far(100_000, false, at(LAG_US)),
-            "no more than it may"
-        );
-        assert!(
-            !lag.is_too_far(0, true, at(LAG_US + 1)),
-            "full, but not for long"
-        );
-        assert!(lag.is_too_far(0, true, at(2 * LAG_US + 1)));
+        for (unread, is_full) in [(100_001, false), (0, true)] {
+            for _ in 1..LAG_LOOKS {
+                assert!(!lag.is_too_far(unread, is_full));
+            }
+            assert!(!lag.is_too_far(100_000, false), "no more than it may");
+            for _ in 1..LAG_LOOKS {
+                assert!(!lag.is_too_far(unread, is_full));
+            }
+            assert!(lag.is_too_far(unread, is_full));
+            assert!(!lag.is_too_far(0, false));
+        }
     }
 }

@@ -49,7 +49,7 @@ impl Receiving {
         arriving.lag.look_at = now.plus_us(SLOW_LOOK_US);
         let (unread, buffers) = engine.unread_bytes(group, origin);
         let is_full = buffers > engine.pool_bytes_max(BufferClass::One) / 2;
-        if arriving.lag.is_too_far(unread as u64, is_full, now) {
+        if arriving.lag.is_too_far(unread as u64, is_full) {
             let key = arriving.key;
             self.slow_messages += 1;
             let _ = engine.abort(group, origin, FailReason::TooSlow, now);
