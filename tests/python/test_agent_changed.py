@@ -211,6 +211,49 @@ def test_retry_stops_when_all_have_it_and_gives_up_after_the_last(lab: Lab, tmp_
     assert run(receiver)[0] == 0
 
 
+def test_what_a_member_had_in_a_try_before_does_not_count_where_it_lacks_it_now(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """The second host never receives, so that there is another try."""
+    file = file_of(tmp_path / "image.bin", 8_000_000)
+    where = outputs(tmp_path)
+    [receiver] = receive(lab, where[0])
+    sender = lab.start(0, "send", str(file), "-g", "1", "--retry", "4", "--json")
+    assert run(receiver)[0] == 0
+    whole(where[:1], file)
+    # As a host that was replaced: it has nothing, and no room.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(where[0])], check=True)
+    try:
+        [receiver] = receive(lab, where[0])
+        code, out, error = run(sender)
+        assert code == 3, error
+        members = {one["host"]: one for one in json.loads(out)["members"]}
+        assert not members[1]["delivered"], members
+        assert "no space left on device" in members[1]["reason"]
+        receiver.send_signal(signal.SIGINT)
+        run(receiver)
+    finally:
+        subprocess.run(["umount", str(where[0])], check=True)
+
+
+def test_what_comes_again_for_others_counts_once(lab: Lab, tmp_path: Path) -> None:
+    first, second = file_of(tmp_path / "a.bin", 3_000_000), file_of(tmp_path / "b.bin", 300_000, seed=2)
+    where = outputs(tmp_path)
+    counting = start_recv(lab, 1, 1, where[0], "--json", "--count", "2")
+    sender = lab.start(0, "send", str(first), "-g", "1", "--retry", "20", "--json")
+    until(lambda: sender.poll() is not None or (where[0] / "a.bin").exists())
+    other = start_recv(lab, 2, 1, where[1], "--json", "--count", "2")
+    code, _, error = run(sender)
+    assert code == 0, error
+    assert '"again"' in error, "the first host got it in a try before"
+    assert counting.poll() is None, "it waits for another file"
+    code, report, error = send(lab, second)
+    assert (code, report["delivered"]) == (0, 2), error
+    assert [run(one)[0] for one in (counting, other)] == [0, 0]
+    whole(where, first)
+    whole(where, second)
+
+
 def test_the_deadline_ends_all_tries(lab: Lab, tmp_path: Path) -> None:
     file = file_of(tmp_path / "a.bin", 3_000_000)
     started = time.monotonic()

@@ -66,6 +66,17 @@ def test_the_last_records_are_kept_over_restarts_and_the_file_stays_small(tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == [HISTORY_NAME]
 
 
+def test_what_comes_again_unchanged_has_had_its_command_however_often(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    assert not history.has_command("/d/a.bin")
+    add(history, command="0")
+    for _ in range(3):
+        assert history.has_command("/d/a.bin")
+        add(history, command=None)
+    assert not history.has_command("/d/b.bin")
+    history.close()
+
+
 def test_what_waits_for_its_command_is_never_forgotten(tmp_path: Path) -> None:
     history = opened(tmp_path)
     waiting = add(history, command=WAITING)

@@ -195,8 +195,9 @@ class _Attempt:
             return _write_all(agent, sender, self.content, state)
         state.is_offering = True
         offered = offer_list(agent, sender, offer, state.shown, self.display.unclaimed)
-        # Who has the list takes part in this try: what it said in one before does not count any more.
+        # Who takes the list, or says why not, takes part in this try: its word of one before does not count any more.
         self.there.difference_update(one.host for one in offered if one.state == "delivered")
+        self.there.difference_update(sender.answers)
         reasons = {one.host: one.reason for one in offered if one.state == "failed"}
         if len(reasons) == len(offered):
             return Outcome(None, offered, stopped=True)
