@@ -8,6 +8,7 @@ for each round, so that what else the machine does, and what the message before 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -30,6 +31,8 @@ MEMBERS = (2, 4, 8, 15)
 REST_S = 0.005
 """Before each message, so that what the one before leaves to do is done."""
 REPEATS_LEAST, REPEATS_MOST = 5, 31
+MARKERS = "os^vD*X"
+"""Of lines, beside their ten colours."""
 HOPELESS_TIMES, HOPELESS_BYTES = 2.0, 64 << 10
 """A scheme that takes so many times the best at a length from so many bytes on is not tried at longer ones."""
 
@@ -150,10 +153,10 @@ def plot(found: dict[int, list[Length]], path: Path) -> None:
         1, len(found), layout="constrained", squeeze=False, figsize=(5 * len(found), 5)
     )
     for (count, lengths), axes in zip(found.items(), all_axes[0], strict=True):
-        for scheme in lengths[0].seconds:
+        for scheme, marker in zip(lengths[0].seconds, itertools.cycle(MARKERS), strict=False):
             points = [(one.size, one.median(scheme) * 1000) for one in lengths if scheme in one.seconds]
             style = {"linewidth": 2.5, "color": "black"} if scheme == AUTO else {}
-            axes.loglog(*zip(*points, strict=True), label=scheme, **style)
+            axes.loglog(*zip(*points, strict=True), label=scheme, marker=marker, markersize=4, **style)
         axes.set_title(f"{count} members")
         axes.set_xlabel("bytes of a message")
         axes.set_ylabel("ms until all members have it")

@@ -23,6 +23,8 @@ Row = dict[str, Any]
 MESSAGE_SECONDS_MAX = 300.0
 LOOK_EVERY_SECONDS = 0.2
 """Whether a listener is still wanted."""
+MARKERS = "os^vD*X"
+"""Of lines, beside their ten colours: no two of seventy look alike."""
 
 
 @contextlib.contextmanager
@@ -156,9 +158,10 @@ def label(name: str) -> str:
 def lines(figure: Figure, rows: list[Row], x: str, y: str, by: str, **axes: Any) -> None:
     """One line of y over x for each value of `by`."""
     panel = figure.add_subplot()
-    for value in dict.fromkeys(row[by] for row in rows):
+    for number, value in enumerate(dict.fromkeys(row[by] for row in rows)):
         points = sorted((row[x], row[y]) for row in rows if row[by] == value)
-        panel.plot([at for at, _ in points], [of for _, of in points], "o-", label=str(value))
+        marker = MARKERS[number % len(MARKERS)]
+        panel.plot([at for at, _ in points], [of for _, of in points], marker=marker, label=str(value))
     panel.set(xlabel=label(x), ylabel=label(y), **axes)
     # Beside the lines, never over them.
     figure.legend(title=by, fontsize=8, loc="outside right upper")

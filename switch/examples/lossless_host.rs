@@ -75,6 +75,7 @@ fn main() -> ExitCode {
     });
     match run(
         host,
+        0,
         &arguments.interface,
         Instant::now(),
         &orders,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use wormcast_switch_flow::headroom::WIRE_OVERHEAD_BYTES;
@@ -178,6 +178,8 @@ pub struct Orders {
     /// Send no new frames; what is in transit goes on.
     pub quiet: AtomicBool,
     pub end: AtomicBool,
+    /// How often each host has looked for what it has to do.
+    pub looks: Vec<AtomicU64>,
 }
 
 impl Orders {
@@ -186,6 +188,7 @@ impl Orders {
             ready: Barrier::new(hosts),
             quiet: AtomicBool::new(false),
             end: AtomicBool::new(false),
+            looks: (0..hosts).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -193,10 +196,11 @@ impl Orders {
 /// Frames a host's interface may hold unread.
 const RING_FRAMES: usize = 8_192;
 
-/// Runs a host on an interface until it is stopped. `storm`: it pauses this priority
-/// for ever.
+/// Runs the host that has this place in `orders` on an interface until it is stopped. `storm`: it
+/// pauses this priority for ever.
 pub fn run(
     mut host: Host,
+    place: usize,
     interface: &str,
     start: Instant,
     orders: &Orders,
@@ -229,6 +233,7 @@ pub fn run(
             transmit.push(&frame);
         }
         transmit.flush();
+        orders.looks[place].fetch_add(1, Ordering::Relaxed);
         let sleep_us = host.next_us(now_us).saturating_sub(now_us).max(50);
         wait(&[Interest::Readable(ring.as_fd())], Some(sleep_us));
     }

@@ -197,6 +197,24 @@ impl Drop for Running {
     }
 }
 
+/// Nothing has come out of a cable for so long when it is quiet, while each host has looked so often, and all switches were
+/// found asleep so often.
+const QUIET: Duration = Duration::from_millis(700);
+const LOOKS_LEAST: u64 = 10;
+const IDLE_LEAST: u32 = 3;
+
+/// Whether all threads of a process wait for something.
+fn sleeps(child: &Child) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", child.id())) else {
+        return true;
+    };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map_or("S", |(_, rest)| rest);
+        state.starts_with('S')
+    })
+}
+
 /// Ends a process as a user would.
 fn terminate(child: &Child) {
     // SAFETY: no pointers; the process is a child that has not been waited for.
@@ -254,13 +272,16 @@ impl Lab {
                     .storm
                     .filter(|storm| storm.0 == number)
                     .map(|storm| storm.1);
-                thread::spawn(move || host::run(host, &format!("h{number}"), start, &orders, storm))
+                thread::spawn(move || {
+                    let interface = format!("h{number}");
+                    host::run(host, number, &interface, start, &orders, storm)
+                })
             })
             .collect();
         thread::sleep(self.time);
         orders.quiet.store(true, Ordering::Relaxed);
         let sending = start.elapsed();
-        self.await_quiet(scenario);
+        self.await_quiet(scenario, &orders, &running);
         orders.end.store(true, Ordering::Relaxed);
         let hosts: Vec<Host> = hosts
             .into_iter()
@@ -288,8 +309,9 @@ impl Lab {
         }
     }
 
-    /// Waits until nothing has come out of any cable for a while.
-    fn await_quiet(&self, scenario: &Scenario) {
+    /// Waits until nothing comes out of any cable any more, though every host and switch could have sent: a host looked
+    /// again and again, and the threads of a switch had nothing left to do. A starved one has not.
+    fn await_quiet(&self, scenario: &Scenario, orders: &Orders, running: &Running) {
         let count = || -> u64 {
             let hosts = 0..scenario.hosts.len();
             let of = |host| {
@@ -306,13 +328,26 @@ impl Lab {
             };
             hosts.map(of).sum()
         };
+        let looks = || -> Vec<u64> {
+            let looks = orders.looks.iter();
+            looks.map(|looks| looks.load(Ordering::Relaxed)).collect()
+        };
         let (mut seen, mut since) = (count(), Instant::now());
+        let (mut looked, mut idle) = (looks(), 0);
         let limit = Instant::now() + scenario.patience;
-        while since.elapsed() < Duration::from_millis(700) && Instant::now() < limit {
+        while Instant::now() < limit {
             thread::sleep(Duration::from_millis(50));
+            idle += u32::from(running.children.iter().all(sleeps));
             let now = count();
             if now != seen {
-                (seen, since) = (now, Instant::now());
+                (seen, since, looked, idle) = (now, Instant::now(), looks(), 0);
+            }
+            let all_looked = looked
+                .iter()
+                .zip(looks())
+                .all(|(before, now)| now - before >= LOOKS_LEAST);
+            if since.elapsed() >= QUIET && all_looked && idle >= IDLE_LEAST {
+                return;
             }
         }
     }
