@@ -99,4 +99,5 @@ def draw(rows: list[Row], figure: Figure) -> None:
     """Latency by accepted traffic, as the paper's figures, for the smallest network."""
     least = min(row["switches"] for row in rows)
     chosen = [row for row in rows if row["switches"] == least]
-    lines(figure, chosen, "accepted_mbps", "latency_ms", "algorithm", yscale="log", title=f"{least} switches")
+    axes = {"yscale": "log", "title": f"{least} switches"}
+    lines(figure, chosen, "accepted_mbps", "latency_ms", "algorithm", along="offered_mbps", **axes)

@@ -155,13 +155,13 @@ def label(name: str) -> str:
     return f"{' '.join(words)}, {UNITS[last]}" if words and last in UNITS else " ".join([*words, last])
 
 
-def lines(figure: Figure, rows: list[Row], x: str, y: str, by: str, **axes: Any) -> None:
-    """One line of y over x for each value of `by`."""
+def lines(figure: Figure, rows: list[Row], x: str, y: str, by: str, along: str = "", **axes: Any) -> None:
+    """One line of y over x for each value of `by`; it goes from point to point as `along` grows, or else x."""
     panel = figure.add_subplot()
     for number, value in enumerate(dict.fromkeys(row[by] for row in rows)):
-        points = sorted((row[x], row[y]) for row in rows if row[by] == value)
+        points = sorted((row for row in rows if row[by] == value), key=lambda row: row[along or x])
         marker = MARKERS[number % len(MARKERS)]
-        panel.plot([at for at, _ in points], [of for _, of in points], marker=marker, label=str(value))
+        panel.plot([row[x] for row in points], [row[y] for row in points], marker=marker, label=str(value))
     panel.set(xlabel=label(x), ylabel=label(y), **axes)
     # Beside the lines, never over them.
     figure.legend(title=by, fontsize=8, loc="outside right upper")
