@@ -408,6 +408,17 @@ def test_help_loads_no_command_and_names_every_one(shell: Shell) -> None:
         assert f"  {command} " in done.stdout
 
 
+def test_sending_and_receiving_load_no_tables_and_no_http(shell: Shell) -> None:
+    """What is slow to load: most transfers print no table, and ask the agent alone."""
+    program = (
+        "import sys, wormcast.cli.receiving, wormcast.cli.sending, wormcast.cli.transfer; print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=shell.directory, capture_output=True, text=True, check=True
+    )
+    assert not {"rich", "http.client", "ssl"} & set(done.stdout.split())
+
+
 def test_what_is_missing_or_wrong_is_answered_with_the_choices(fabric: Shell) -> None:
     made = fabric.run("group", "create", "h0", "h1", "--name", "named", "--json")
     assert made.returncode == 0, made.stderr

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
 
 import click
 
 from wormcast.cli.refusal import Refusal
 from wormcast.exits import Exit
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
 
 API_ENVIRONMENT = "WORMCAST_API"
 API_DEFAULT = "http://127.0.0.1:8080"
@@ -44,17 +45,6 @@ class Unavailable(Refusal):
         super().__init__(message, code="unavailable", exit_code=Exit.UNAVAILABLE)
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float | None) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
 class Client:
     """Requests to one controller."""
 
@@ -73,6 +63,8 @@ class Client:
 
     def follow(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
         """Server-sent events, for ever. Raises `Refused`, `Unavailable`."""
+        from wormcast.cli.connecting import FAULTS
+
         connection, response = self._open("GET", path, query, None, None)
         try:
             for line in response:
@@ -80,18 +72,20 @@ class Client:
                     yield json.loads(line[6:])
         except (ValueError, RecursionError) as error:
             raise self._stranger() from error
-        except (OSError, http.client.HTTPException) as error:
+        except FAULTS as error:
             raise self._unavailable(error) from error
         finally:
             connection.close()
         raise Unavailable(f"the controller at {self._address} closed the stream")
 
     def _request(self, method: str, path: str, query: dict[str, object], body: object = None) -> Any:
+        from wormcast.cli.connecting import FAULTS
+
         connection, response = self._open(method, path, query, body, self._timeout_s)
         try:
             text = response.read()
             return json.loads(text) if text else None
-        except (OSError, http.client.HTTPException) as error:
+        except FAULTS as error:
             raise self._unavailable(error) from error
         except (ValueError, RecursionError) as error:
             raise self._stranger() from error
@@ -100,37 +94,29 @@ class Client:
 
     def _open(
         self, method: str, path: str, query: dict[str, object], body: object, timeout_s: float | None
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        from wormcast.cli.connecting import FAULTS, connection_to
+
         wanted = {name: value for name, value in query.items() if value is not None}
         try:
             target = f"/v1{path}" + (f"?{urlencode(wanted)}" if wanted else "")
         except UnicodeEncodeError as error:
             raise Refusal("an option is not UTF-8 text", code="syntax") from error
         data = None if body is None else json.dumps(body).encode()
-        connection = self._connection(timeout_s)
-        try:
-            connection.request(method, target, data, {"Content-Type": "application/json"} if data else {})
-            response = connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unavailable(error) from error
-        if response.status >= 400:
-            raise Refused(_detail(response.read(), response.status), response.status)
-        return connection, response
-
-    def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
-        if self._address.startswith("unix:"):
-            return _UnixConnection(self._address.removeprefix("unix:").removeprefix("//"), timeout_s)
-        try:
-            parts = urlsplit(self._address if "://" in self._address else f"http://{self._address}")
-            usable, port = parts.scheme == "http" and parts.hostname is not None, parts.port
-        except ValueError:
-            usable = False
-        if not usable or parts.hostname is None:
+        connection = connection_to(self._address, timeout_s)
+        if connection is None:
             raise click.BadParameter(
                 f"{self._address!r} is not an address; write http://host:port or unix:/path",
                 param_hint="--api",
             )
-        return http.client.HTTPConnection(parts.hostname, port, timeout=timeout_s)
+        try:
+            connection.request(method, target, data, {"Content-Type": "application/json"} if data else {})
+            response = connection.getresponse()
+        except FAULTS as error:
+            raise self._unavailable(error) from error
+        if response.status >= 400:
+            raise Refused(_detail(response.read(), response.status), response.status)
+        return connection, response
 
     def _stranger(self) -> Unavailable:
         return Unavailable(f"{self._address} does not answer like a controller; {self._hint()}")

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from wormcast.cli.recipients import MembersMissingError
 from wormcast.cli.refusal import Refusal, show
@@ -225,6 +223,9 @@ def unknown_members(sender: Sender, *, may_have_it: bool = True) -> list[MemberS
 
 def _print_members(members: list[MemberState], apart: list[MemberState] | None = None) -> None:
     """`apart`: members that do not count, named before the table; None: all count."""
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console()
     delivered = sum(member.state == "delivered" for member in members)
     title = f"{delivered} of {len(members)} {'members' if apart is None else 'present members'} have it"
