@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mininet.link import Intf
 from mininet.link import Link as MininetLink
+from wormcast.mininet import inside
 from wormcast.mininet.links import Link, shape
 from wormcast.mininet.options import WORM_BYTES, Mtus
 
@@ -46,7 +46,7 @@ class Wires:
         batch("ip", [f"link set dev {end} up" for end in ends])
         if self.rate_mbps is not None:
             batch("tc", [shape(end, self.rate_mbps, self.mtus.fabric).removeprefix("tc ") for end in ends])
-        in_parallel([self._settle(host) for host in hosts])
+        inside.in_namespaces([(NAMESPACES / namespace(h), partial(self._settle, h)) for h in hosts])
 
     def remove(self) -> None:
         """Remove what `make` made, as far as it is still there."""
@@ -71,22 +71,22 @@ class Wires:
         packet = min(self.mtus.host, self.mtus.fabric - WORM_BYTES)
         return f"{MULTICAST} dev {interface} mtu {packet}"
 
-    def _settle(self, host: int) -> str:
-        """Commands that give a host's interface its address, its rate, and what plain sockets need."""
+    def _settle(self, host: int) -> None:
+        """Inside its namespace: give a host's interface its address, its rate, and what plain sockets need."""
         name = f"h{host}-eth0"
+        inside.no_ipv6()
+        inside.no_offload(name)
         by_ip = ["link set dev lo up", f"addr add {host_address(host)}/{PREFIX_BITS} dev {name}"]
-        by_ip += [f"link set dev {name} up", f"route add {self.multicast_route(name)}"]
-        commands = [NO_IPV6, f"printf {shlex.quote(chr(10).join(by_ip))} | ip -batch -", no_offload(name)]
+        batch("ip", [*by_ip, f"link set dev {name} up", f"route add {self.multicast_route(name)}"])
         if self.rate_mbps is not None:
-            commands.append(shape(name, self.rate_mbps, self.mtus.fabric))
-        return f"ip netns exec {namespace(host)} sh -c {shlex.quote('; '.join(commands))}"
+            batch("tc", [shape(name, self.rate_mbps, self.mtus.fabric).removeprefix("tc ")])
 
 
 NO_IPV6 = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"
 
 
 def no_offload(interface: str) -> str:
-    """Command: veth leaves checksums to hardware that is not there; frames pass through raw sockets."""
+    """`inside.no_offload` as a command."""
     return f"ethtool -K {interface} tx off rx off gso off tso off gro off >/dev/null 2>&1 || true"
 
 
@@ -121,26 +121,6 @@ def _interrupted(code: int) -> None:
     """Ctrl-C ends a command too, and before this process may hear of it: that is no fault of the command."""
     if code in (-signal.SIGINT, 128 + signal.SIGINT):
         raise KeyboardInterrupt
-
-
-def in_parallel(commands: Sequence[str]) -> None:
-    """Run shell commands, as many at a time as there are processors. Raises `WiringError` with what they say."""
-    shells = os.cpu_count() or 1
-    parts = ["\n".join(["set -e", *commands[n::shells]]) for n in range(shells)]
-    running = [
-        subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in parts
-    ]
-    for process, part in zip(running, parts, strict=True):
-        assert process.stdin is not None
-        process.stdin.write(part)
-        process.stdin.close()
-        process.stdin = None
-    said = [(process.communicate()[1].strip(), process.returncode) for process in running]
-    for text, code in said:
-        if code != 0:
-            _interrupted(code)
-            raise WiringError(text or f"a shell ended with {code}")
 
 
 class MadeInterface(Intf):

@@ -37,6 +37,7 @@ fn groups(topology: &Topology) -> Vec<Arc<Group>> {
         ordered: false,
         class_d: None,
         sink: false,
+        rate_bits: None,
         gather: false,
     })]
 }

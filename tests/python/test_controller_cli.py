@@ -105,6 +105,18 @@ def test_groups_over_the_command_line(fabric: Shell) -> None:
     assert json.loads(fabric.run("group", "list", "--json").stdout) == {"groups": []}
 
 
+def test_the_rate_of_a_group_is_set_and_lifted(fabric: Shell) -> None:
+    made = fabric.run("group", "create", "h0", "h1", "--name", "slow", "--rate", "20M")
+    assert "k-binomial, at most 20 Mb/s a host, epoch" in made.stdout, made.stderr
+    assert "at most 500 kb/s a host" in fabric.run("group", "set", "slow", "--rate", "500k").stdout
+    lifted = fabric.run("group", "set", "slow", "--any-rate", "--json")
+    assert json.loads(lifted.stdout)["parameters"]["rate_bits"] == 0
+    assert "at most" not in fabric.run("group", "show", "slow").stdout
+    for given in ([], ["--any-rate", "--rate", "1M"]):
+        assert "give either --rate or --any-rate" in fabric.run("group", "set", "slow", *given).stderr
+    assert fabric.run("group", "delete", "slow").returncode == 0
+
+
 def test_several_groups_are_deleted_together_or_not_at_all(fabric: Shell) -> None:
     for name in ("red", "green", "blue"):
         assert fabric.run("group", "create", "h0", "h1", "--name", name).returncode == 0

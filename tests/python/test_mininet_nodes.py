@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+from wormcast.mininet.nodes import MadeHost, MadeSwitch
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -31,3 +35,25 @@ def test_a_switch_that_is_not_installed_is_named_with_what_to_do() -> None:
 
 def test_an_unknown_switch_is_answered_with_the_choices() -> None:
     assert find("tofino").stdout.strip() == "switch 'tofino' is not one of: wormcast, bmv2"
+
+
+def test_nodes_of_a_fabric_start_no_shell_before_their_first_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mininet tells every switch that loopback be up: hundreds of shells for nothing."""
+    MadeSwitch("s0", id=0, log_directory=tmp_path), MadeHost("h0")  # Mininet looks once for what it needs
+    started = []
+    execute = subprocess.Popen.__init__
+
+    def note(self: Any, *args: Any, **keywords: Any) -> None:
+        started.append(args)
+        execute(self, *args, **keywords)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", note)
+    switch = MadeSwitch("s1", id=1, log_directory=tmp_path)
+    assert switch.shell is None
+    assert MadeHost("h1").shell is None
+    assert started == []
+    assert switch.cmd("echo one").split() == ["one"]
+    assert started
+    switch.terminate()

@@ -103,7 +103,7 @@ def test_an_option_of_a_group_is_known_to_rest_controller_and_planner() -> None:
     read = set(re.findall(r'"(\w+)"', (python / "src" / "given_group.rs").read_text()))
     assert read == given["GroupLike"] | options
     # What is no shape is left out where a file is asked for: plan_requests.py.
-    assert {name.rstrip("_") for name in options} - set(SHAPES) == {"ordered"}
+    assert {name.rstrip("_") for name in options} - set(SHAPES) == {"ordered", "rate_bits"}
 
 
 def test_the_numbers_of_the_p4_program_are_those_of_the_wire() -> None:

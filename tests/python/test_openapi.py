@@ -57,6 +57,7 @@ post /v1/groups/two/members {"members": [1]}
 delete /v1/groups/two/members {"members": [1]}
 post /v1/groups/two/members {"members": [1]}
 delete /v1/groups/two/members/1
+put /v1/groups/two/rate {"rate_bits": 20000000}
 get /v1/routes
 get /v1/routes?algorithm=omit
 get /v1/costs

@@ -32,6 +32,7 @@ BODIES: dict[str, list[Any]] = {
         [{"scheme": "k-binomial", "members": [0, 1], "parameters": {"packets": 64, "k": 2}}],
     ],
     "/v1/groups/{group}/members": [{"members": [0, "h1"]}],
+    "/v1/groups/{group}/rate": [{"rate_bits": 20_000_000}],
     "/v1/hosts": [{"name": "printer", "switch": 0, "port": 5, "id": 40}],
     "/v1/switches": [
         {"id": 1, "address": "127.0.0.1:50051", "device_id": 0, "ports": 8},

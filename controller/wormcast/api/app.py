@@ -45,7 +45,7 @@ from wormcast.api.plan_requests import (
 )
 from wormcast.guard.routes import serve_guard
 from wormcast.metrics_page import MEDIA_TYPE
-from wormcast.network.group_body import GroupBody
+from wormcast.network.group_body import GroupBody, GroupRateBody
 from wormcast.network.groups import Group
 from wormcast.network.ids import SwitchId
 from wormcast.offload.pool import WorkerPool
@@ -275,6 +275,11 @@ def _serve_groups(app: FastAPI, controller: Controller) -> None:
     @app.delete("/v1/groups/{group}", tags=["groups"], status_code=204, summary="Delete a group")
     async def delete_group(group: GroupKey, wait: Wait = None) -> None:
         await controller.announce_groups("group_deleted", registry.delete_all([group]), wait)
+
+    @app.put("/v1/groups/{group}/rate", tags=["groups"], summary="Bound what a host sends to a group")
+    async def put_rate(group: GroupKey, body: GroupRateBody, wait: Wait = None) -> dict[str, Any]:
+        """Messages under way go on at the new rate."""
+        return await tell(registry.set_rate(group, body.rate_bits), wait)
 
     @app.get("/v1/groups/{group}/members", tags=["groups"], summary="Members of a group")
     async def get_members(group: GroupKey) -> dict[str, Any]:

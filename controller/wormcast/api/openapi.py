@@ -54,6 +54,7 @@ ANSWERS: dict[tuple[str, str], tuple[type[BaseModel] | File | str, ...]] = {
     ("delete", "/v1/groups"): (answers.Deleted,),
     ("get", "/v1/groups/{group}"): (answers.Group,),
     ("delete", "/v1/groups/{group}"): (),
+    ("put", "/v1/groups/{group}/rate"): (answers.Group,),
     ("get", "/v1/groups/{group}/members"): (answers.Members,),
     ("post", "/v1/groups/{group}/members"): (answers.Group,),
     ("put", "/v1/groups/{group}/members"): (answers.Group,),

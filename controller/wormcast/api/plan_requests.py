@@ -163,7 +163,7 @@ def group_request(
 ) -> dict[str, Any]:
     """What the group file of these members is planned from, seen from one sender."""
     shape = {} if group.scheme == AUTO else group.parameters.to_json()
-    given = {name: value for name, value in shape.items() if value and name != "ordered"}
+    given = {name: value for name, value in shape.items() if value and name not in ("ordered", "rate_bits")}
     if (number := table_number(controller, group)) is not None:
         given["group"] = number
     scheme = group.scheme

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 from wormcast_planner import FAN_OUT_DEFAULT, LAMBDA_MAX, SHARED_TREES_MAX
 
+from wormcast.cli.bit_rate import read_rate_bits, show_rate
 from wormcast.cli.completion import complete_groups, complete_hosts
 from wormcast.cli.group_plan import SHAPES, plan_group
 from wormcast.cli.lag import lag
@@ -39,6 +40,10 @@ group.add_command(lag)
 def _host(value: str) -> int | str:
     number = read_decimal(value)
     return value if number is None else number
+
+
+def _rate_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--rate", "rate_bits", metavar="RATE", callback=read_rate_bits, help=text)
 
 
 @group.command()
@@ -93,6 +98,7 @@ def _host(value: str) -> int | str:
     help=f"{', '.join(COPIED)}: switches gather the ACKs of the messages that they copy.",
 )
 @click.option("--class-d", metavar="ADDRESS", help="IP multicast address whose packets the group carries.")
+@_rate_option("Most bits of messages that a host sends to the group a second, as 20M or 500k. [default: any]")
 @api_options
 def create(
     members: tuple[str, ...],
@@ -111,6 +117,7 @@ def create(
     ordered: bool,
     gather: bool,
     class_d: str | None,
+    rate_bits: int | None,
     api: str,
     as_json: bool,
 ) -> None:
@@ -132,7 +139,7 @@ def create(
         "name": name,
         "scheme": scheme,
         "members": [_host(member) for member in members],
-        "parameters": {**shape, "ordered": ordered},
+        "parameters": {**shape, "ordered": ordered, "rate_bits": rate_bits},
         "class_d": class_d,
         "gather": gather,
     }
@@ -225,6 +232,18 @@ def remove(key: str, members: tuple[str, ...], api: str, as_json: bool) -> None:
     _show(Client(api).send("DELETE", f"/groups/{segment(key)}/members", body), as_json)
 
 
+@group.command("set")
+@click.argument("key", metavar="GROUP", shell_complete=complete_groups)
+@_rate_option("Most bits of messages that a host sends to the group a second, as 20M or 500k.")
+@click.option("--any-rate", is_flag=True, help="Let hosts send as fast as they can.")
+@api_options
+def set_group(key: str, rate_bits: int | None, any_rate: bool, api: str, as_json: bool) -> None:
+    """Bound what a host sends to a group. Messages under way go on at the new rate."""
+    if any_rate == (rate_bits is not None):
+        raise click.UsageError("give either --rate or --any-rate")
+    _show(Client(api).send("PUT", f"/groups/{segment(key)}/rate", {"rate_bits": rate_bits or 0}), as_json)
+
+
 def _show(value: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(value)
@@ -233,6 +252,8 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
     if others := value["class_d_shared_with"]:
         class_d += f" (shared with {', '.join(map(str, others))})"
     order = "" if value["sequencer"] is None else f", ordered by host {value['sequencer']}"
+    if rate := value["parameters"].get("rate_bits"):
+        order += f", at most {show_rate(rate)} a host"
     mtu = f", frames of {value['mtu']} bytes at most" if value.get("mtu") is not None else ""
     click.echo(
         f"group {value['id']} ({value['name']}): {value['scheme']}{order}{class_d}, epoch {value['epoch']}{mtu}"

@@ -17,6 +17,7 @@ from typing import NoReturn
 import click
 from wormcast_planner import HOST_ID_MAX
 
+from wormcast.cli.bit_rate import read_rate_bits
 from wormcast.cli.completion import complete_own_groups
 from wormcast.cli.host_list import complete_host_list, parse_hosts
 from wormcast.cli.refusal import Refusal, explain_os
@@ -40,12 +41,9 @@ SECONDS_MAX = 86_400 * 365
 ASK_TIMEOUT_S = 1.0
 """`status` is about the agent: what a controller has to say goes without saying after so long."""
 RETRY_MAX = 1000
-RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 SIZE_UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 LAG_BYTES = 8 << 20
 LAG_BYTES_MOST = 1 << 40
-RATE_BITS_LEAST, RATE_BITS_MOST = 8_000, 10**12
-"""hostagent/core/src/clients/limits.rs"""
 CODES: dict[type[Exception], tuple[str, Exit]] = {
     AgentUnavailableError: ("unavailable", Exit.UNAVAILABLE),
     AgentGoneError: ("agent-gone", Exit.UNAVAILABLE),
@@ -150,23 +148,6 @@ no_preserve_option = click.option(
 fsync_option = click.option("--fsync", is_flag=True, help="Confirm a file only when it is safe on the disk.")
 
 
-def _rate(
-    context: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    value: str | None,
-) -> int | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([kMG]?)(?:bit/s|bit|b/s)?", value.strip())
-    bits = round(float(match[1]) * RATE_UNITS[match[2]]) if match else 0
-    if not RATE_BITS_LEAST <= bits <= RATE_BITS_MOST:
-        raise click.BadParameter(
-            f"{value!r} is not a number of bits a second from {RATE_BITS_LEAST} to {RATE_BITS_MOST // 10**9}G; "
-            "write it as 20M, 500k or 1.5G"
-        )
-    return bits
-
-
 def _lag(
     context: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
@@ -242,7 +223,7 @@ def _lag(
     "--rate",
     "rate_bits",
     metavar="RATE",
-    callback=_rate,
+    callback=read_rate_bits,
     help="Send at most so many bits of the files a second, as 20M or 500k.",
 )
 @click.option(

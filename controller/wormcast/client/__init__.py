@@ -179,7 +179,7 @@ class Agent:
     ) -> Sender:
         """Opens a sender to a group, by number or name. ``on_unclaimed`` gets hosts at which a
         message has arrived and nobody receives; ``on_slow`` those where it is taken slower than it comes, twice a
-        second. ``rate_bits``: most bits of messages a second, 8,000 to 8 × 10^12."""
+        second. ``rate_bits``: most bits of messages a second, 8,000 to 10^12."""
         request: Json = {"op": "open_sender", "group": group}
         if rate_bits is not None:
             request["rate_bits"] = rate_bits

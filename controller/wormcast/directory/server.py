@@ -40,7 +40,7 @@ from wormcast.sockets import CannotListen, SocketAccess, check_address, listen_a
 
 LOG = logging.getLogger("wormcast.directory")
 
-REGISTER_TIMEOUT_S = 5.0
+REGISTER_TIMEOUT_S = 60.0
 """From the start of a stream until its Register."""
 STREAMS_MAX = 65536
 PLAN_BYTES_MAX = 64 << 20

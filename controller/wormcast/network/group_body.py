@@ -14,9 +14,19 @@ from wormcast.network.groups import (
     GROUP_BOUND,
     K_MAX,
     PACKETS_MAX,
+    RATE_BITS_MAX,
+    RATE_BITS_MIN,
     SCHEME_DEFAULT,
     SCHEMES,
 )
+
+RATE = f"most bits of messages that a host sends to the group a second, {RATE_BITS_MIN} to {RATE_BITS_MAX}; 0: any rate"
+
+
+class GroupRateBody(Body):
+    """The rate of a group."""
+
+    rate_bits: Annotated[StrictInt, Field(description=RATE)]
 
 
 class ParametersBody(Body):
@@ -78,6 +88,7 @@ class ParametersBody(Body):
         StrictBool | None,
         Field(description="all members read the messages of all origins in one order; false if absent"),
     ] = None
+    rate_bits: Annotated[StrictInt | None, Field(description=RATE)] = None
 
 
 class GroupBody(Body):

@@ -61,6 +61,8 @@ VARIANTS: Final = ("omit-last", "return")
 FAN_OUT_MAX = 16
 K_MAX = 16
 PACKETS_MAX = 1 << 32
+RATE_BITS_MIN, RATE_BITS_MAX = 8_000, 10**12
+"""hostagent/core/src/pacing.rs"""
 GROUP_BOUND = f"0 to {GROUP_ID_MAX}, not {GROUP_BROADCAST}"
 
 
@@ -89,6 +91,8 @@ class Parameters:
     """switch under guard C: over how many trees messages spread."""
     ordered: bool = False
     """All members read the messages of all origins in one order."""
+    rate_bits: int = 0
+    """Most bits of messages that a host sends to it a second; 0: any."""
 
     def __post_init__(self) -> None:
         bounds = (
@@ -107,6 +111,12 @@ class Parameters:
                     value=value,
                     bound=f"{low} to {high}",
                 )
+        if self.rate_bits and not RATE_BITS_MIN <= self.rate_bits <= RATE_BITS_MAX:
+            raise GroupError(
+                f"parameter rate_bits is {self.rate_bits}",
+                value=self.rate_bits,
+                bound=f"{RATE_BITS_MIN} to {RATE_BITS_MAX}, or 0 for any rate",
+            )
         for name, known in (("guard", GUARDS), ("least", LEASTS), ("variant", VARIANTS)):
             value = getattr(self, name)
             if value not in known and (name, value) != ("variant", ""):

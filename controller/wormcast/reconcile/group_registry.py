@@ -185,6 +185,14 @@ class GroupRegistry:
         except GroupError as error:
             raise _refusal(error) from error
 
+    def set_rate(self, key: int | str, rate_bits: int) -> Group:
+        """Bounds what a host sends to the group; raises `RequestError`."""
+        group = self.get(key)
+        try:
+            return self._put(replace(group, parameters=replace(group.parameters, rate_bits=rate_bits)))
+        except GroupError as error:
+            raise _refusal(error) from error
+
     def resolve(self, members: Iterable[int | str]) -> tuple[HostId, ...]:
         """Ids of hosts given by id or name, ascending; raises `RequestError`."""
         found: set[HostId] = set()

@@ -7,6 +7,7 @@
 //! once than that, drops nothing of an agent. Worms in transit are not this host's: routes go through no host
 //! that has a rate, and what is still on its way there is sent on at once.
 
+use std::ops::RangeInclusive;
 use wormcast_protocol::Instant;
 
 /// For how long a rate is saved up, µs.
@@ -15,6 +16,8 @@ pub const SAVED_US: u64 = 20_000;
 pub const SAVED_BYTES_MIN: u64 = 16 << 10;
 /// Most bytes a second that a plan can say: 1 Tb/s.
 pub const RATE_BYTES_MAX: u64 = 125_000_000_000;
+/// What a sender may ask for as its rate, and what a group may have, bits a second.
+pub const RATE_BITS: RangeInclusive<u64> = 8_000..=8 * RATE_BYTES_MAX;
 
 const US_PER_SECOND: u64 = 1_000_000;
 

@@ -39,8 +39,11 @@ use wormcast_wire::{HOST_ID_MAX, HostId};
 /// First pause before dialling again; doubles up to [`BACKOFF_MAX`].
 pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
 pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// Time a controller has to accept and to answer Register.
+/// Time a controller has to accept.
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Time it has to answer Register. Of hundreds that ask at once it answers the first ones first: who gave up soon, and
+/// asked again, would be behind all that have given up.
+pub const REGISTER_TIME: Duration = Duration::from_secs(60);
 pub const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 /// Messages on their way to the controller; with more, the sender waits.
 const OUTGOING_MAX: usize = 64;
@@ -235,7 +238,7 @@ impl DirectoryClient {
         let answer_late = || {
             Break::Lost(format!(
                 "no answer to Register within {} s",
-                ANSWER_TIME.as_secs()
+                REGISTER_TIME.as_secs()
             ))
         };
         let attached = async {
@@ -247,7 +250,7 @@ impl DirectoryClient {
             let first = stream.message().await.map_err(lost)?;
             Ok::<_, Break>((stream, first))
         };
-        let (stream, first) = tokio::time::timeout(ANSWER_TIME, attached)
+        let (stream, first) = tokio::time::timeout(REGISTER_TIME, attached)
             .await
             .map_err(|_| answer_late())??;
         match first.and_then(|message| message.body) {

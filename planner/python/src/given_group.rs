@@ -70,6 +70,7 @@ pub(crate) fn read_group(given: &Bound<'_, PyAny>) -> PyResult<Arc<Group>> {
         members: members.into_iter().map(HostId).collect(),
         class_d: class_d.map(ipv4).transpose()?,
         sink: get(given, "sink")?,
+        rate_bits: Some(get::<u64>(&parameters, "rate_bits")?).filter(|&bits| bits > 0),
         gather: get(given, "gather")?,
     }))
 }

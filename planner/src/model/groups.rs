@@ -40,6 +40,8 @@ pub struct Group {
     pub class_d: Option<Ipv4Addr>,
     /// Whether agents take its messages where no receiver is open, and drop them: to measure.
     pub sink: bool,
+    /// Bits of messages that a host may send to it a second; none: any.
+    pub rate_bits: Option<u64>,
     /// Whether switches gather its ACKs, where they copy its messages.
     pub gather: bool,
 }
@@ -59,6 +61,7 @@ pub(crate) mod tests {
             ordered: false,
             class_d: None,
             sink: false,
+            rate_bits: None,
             gather: false,
         }
     }

@@ -192,6 +192,7 @@ impl AgentGroup {
                 }),
             mtu: self.mtu.map(u32::from),
             sink: self.group.sink,
+            rate_bits: self.group.rate_bits.unwrap_or(0),
             gathered: self.gathered.as_ref().map(gathered),
             left_out: self.left_out.iter().map(left_out).collect(),
         }

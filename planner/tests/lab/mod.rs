@@ -175,6 +175,7 @@ pub fn group(number: u16, scheme: impl Into<GroupScheme>, members: &[HostId]) ->
         ordered: false,
         class_d: None,
         sink: false,
+        rate_bits: None,
         gather: false,
     }
 }

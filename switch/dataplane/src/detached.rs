@@ -72,7 +72,8 @@ impl DetachedSwitch {
             });
         }
         let (to_controller, for_controller) = mpsc::channel(TO_CONTROLLER_MAX);
-        let (ports, inputs) = Opening::new(settings, seed, clock).open(ends)?;
+        let opening = Opening::new(settings, seed, clock);
+        let (ports, inputs) = opening.open(opening.attach_own()?, ends)?;
         let traffic = TrafficManager::new(clock, ports, to_controller);
         Ok(Self {
             switch: Switch::new(settings.clone(), inputs, traffic, Log::off()),

@@ -1,6 +1,8 @@
 //! Opening the ports of one switch.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::clock::Clock;
 use super::input::{Input, Source};
@@ -25,6 +27,45 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Ethernet header and VLAN tag.
 const FRAMING_BYTES: usize = 18;
 
+/// Most ports that are opened at a time.
+const OPENED_AT_ONCE_MAX: usize = 64;
+
+/// Both ends of what leads out of the process.
+pub(super) type Attached = (Link, Source);
+
+/// Opens what leads out of the process, of each switch in order, many at a time: for each ring the kernel
+/// waits until no processor uses the socket as it was, and all who wait at a time wait once.
+pub(super) fn attach_all(openings: &[Opening<'_>]) -> Result<Vec<Vec<Attached>>, StartError> {
+    let ports = |opening| move |port| (opening, port);
+    let ports = openings
+        .iter()
+        .flat_map(|opening| opening.switch.ports.iter().map(ports(opening)));
+    let ports: Vec<(&Opening<'_>, &PortSettings)> = ports.collect();
+    let each = ports.len().div_ceil(OPENED_AT_ONCE_MAX).max(1);
+    let attach = |part: &[(&Opening<'_>, &PortSettings)]| -> Vec<_> {
+        let attached = part.iter().map(|(opening, port)| opening.attach(port));
+        attached.collect()
+    };
+    let mut attached = thread::scope(|scope| {
+        let begin = |part| thread::Builder::new().spawn_scoped(scope, move || attach(part));
+        let threads: Result<Vec<_>, _> = ports.chunks(each).map(begin).collect();
+        let threads = threads.map_err(|error| StartError::System {
+            step: "starting a thread",
+            error,
+        })?;
+        let ends = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ends.collect::<Result<Vec<_>, _>>()
+    })?
+    .into_iter();
+    let of_each = openings.iter().map(|opening| {
+        let ports = opening.switch.ports.len();
+        attached.by_ref().take(ports).collect()
+    });
+    Ok(of_each.collect())
+}
+
 /// A switch whose ports are to be opened.
 pub(super) struct Opening<'a> {
     switch: &'a SwitchSettings,
@@ -45,11 +86,14 @@ impl<'a> Opening<'a> {
     /// Both halves of the ports: those that lead out of the process and those of links, in
     /// order; among the sending halves follow the one to the controller, if there is one,
     /// and the one that stands for all others.
-    pub(super) fn open(&self, links: Vec<LinkPort>) -> Result<(Vec<Port>, Vec<Input>), StartError> {
+    pub(super) fn open(
+        &self,
+        attached: Vec<Attached>,
+        links: Vec<LinkPort>,
+    ) -> Result<(Vec<Port>, Vec<Input>), StartError> {
         let mut ports = Vec::new();
         let mut inputs = Vec::new();
-        for settings in &self.switch.ports {
-            let (link, source) = self.attach(settings)?;
+        for (settings, (link, source)) in self.switch.ports.iter().zip(attached) {
             let name = settings.attachment.name().to_owned();
             let (port, input) = self.join(settings.number, name, link, source)?;
             ports.push(port);
@@ -73,8 +117,14 @@ impl<'a> Opening<'a> {
         Ok((ports, inputs))
     }
 
+    /// Both ends of what leads out of the process, one after the other.
+    pub(super) fn attach_own(&self) -> Result<Vec<Attached>, StartError> {
+        let ports = self.switch.ports.iter();
+        ports.map(|port| self.attach(port)).collect()
+    }
+
     /// Both ends of what leads out of the process.
-    pub(super) fn attach(&self, port: &PortSettings) -> Result<(Link, Source), StartError> {
+    pub(super) fn attach(&self, port: &PortSettings) -> Result<Attached, StartError> {
         match &port.attachment {
             Attachment::Interface(name) => {
                 let interface = Interface::find(name)?;
@@ -211,4 +261,83 @@ impl<'a> Opening<'a> {
 
 fn create(directory: &Path, name: &str, direction: &str) -> std::io::Result<Capture> {
     PcapWriter::create(&directory.join(format!("{name}_{direction}.pcap")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    fn switch(device_id: u64, attachments: impl IntoIterator<Item = Attachment>) -> SwitchSettings {
+        let ports = attachments.into_iter().zip(0..);
+        let ports = ports.map(|(attachment, number)| PortSettings {
+            number: PortId(number),
+            attachment,
+        });
+        SwitchSettings {
+            ports: ports.collect(),
+            ..SwitchSettings::without_ports(device_id, 16)
+        }
+    }
+
+    fn attach(switches: &[SwitchSettings]) -> Result<Vec<usize>, StartError> {
+        let opening = |switch| Opening::new(switch, 1, Clock::start());
+        let openings: Vec<_> = switches.iter().map(opening).collect();
+        Ok(attach_all(&openings)?.iter().map(Vec::len).collect())
+    }
+
+    /// A pipe is opened once its reader is there, and the readers come in the opposite order.
+    #[test]
+    fn no_port_waits_for_another_that_opens_slowly() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = |number: u64| {
+            directory
+                .path()
+                .join(number.to_string())
+                .display()
+                .to_string()
+        };
+        let pipe = |number| format!("{}_out.pcap", name(number));
+        for number in 0..12 {
+            assert!(
+                Command::new("mkfifo")
+                    .arg(pipe(number))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        let files = |ports: std::ops::Range<u64>| ports.map(|port| Attachment::Files(name(port)));
+        let switches = [
+            switch(0, files(0..5)),
+            switch(1, []),
+            switch(2, files(5..12)),
+        ];
+        let (sender, attached) = mpsc::channel();
+        thread::spawn(move || sender.send(attach(&switches).unwrap()));
+        let pipes: Vec<_> = (0..12).rev().map(pipe).collect();
+        let (opened, readers) = mpsc::channel();
+        thread::spawn(move || {
+            let open = |path| File::open(path).unwrap();
+            opened.send(pipes.into_iter().map(open).collect::<Vec<_>>())
+        });
+        let limit = Duration::from_secs(600);
+        assert_eq!(attached.recv_timeout(limit).unwrap(), [5, 0, 7]);
+        readers.recv_timeout(limit).unwrap();
+    }
+
+    #[test]
+    fn of_several_interfaces_that_are_not_there_the_first_is_named() {
+        let missing = |name: &str| Attachment::Interface(name.to_owned());
+        let of_each = ["none-b", "none-a", "none-c"].map(|name| vec![missing(name); 30]);
+        let switches: Vec<_> = (0..)
+            .zip(of_each)
+            .map(|(id, ports)| switch(id, ports))
+            .collect();
+        let error = attach(&switches).unwrap_err().to_string();
+        assert!(error.contains("`none-b`"), "{error}");
+    }
 }

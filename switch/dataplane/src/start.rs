@@ -13,7 +13,7 @@ use super::layout::{Layout, Place};
 use super::link_watch::LinkWatch;
 use super::load::Load;
 use super::mailbox::Mailbox;
-use super::open::Opening;
+use super::open::{Opening, attach_all};
 use super::settings::{DataplaneSettings, LinkEnd, SwitchSettings};
 use super::start_error::StartError;
 use super::switch::Switch;
@@ -46,11 +46,15 @@ impl Dataplane {
         let mut from_dataplane = Vec::new();
         let mut switches: Vec<Vec<Switch>> = Vec::new();
         switches.resize_with(layout.mailboxes.len(), Vec::new);
-        for (number, switch) in settings.switches.iter().enumerate() {
+        let openings = settings.switches.iter();
+        let openings = openings.map(|switch| Opening::new(switch, settings.seed, clock));
+        let openings: Vec<_> = openings.collect();
+        let attached = attach_all(&openings)?;
+        let parts = settings.switches.iter().zip(openings).zip(attached);
+        for (number, ((switch, opening), attached)) in parts.enumerate() {
             let (to_controller, receiver) = mpsc::channel(TO_CONTROLLER_MAX);
             from_dataplane.push((switch.device_id, receiver));
-            let opening = Opening::new(switch, settings.seed, clock);
-            let (ports, inputs) = opening.open(layout.ends_of(number))?;
+            let (ports, inputs) = opening.open(attached, layout.ends_of(number))?;
             let mut traffic = TrafficManager::new(clock, ports, to_controller);
             traffic
                 .set_queueing(&switch.queueing, switch.priorities)

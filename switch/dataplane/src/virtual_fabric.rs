@@ -99,7 +99,8 @@ impl VirtualFabric {
                 .collect();
             let inputs = planned.len();
             let (to_controller, controller) = mpsc::channel(TO_CONTROLLER_MAX);
-            let (ports, sources) = Opening::new(settings, 0, clock).open(planned)?;
+            let opening = Opening::new(settings, 0, clock);
+            let (ports, sources) = opening.open(opening.attach_own()?, planned)?;
             let mut traffic = TrafficManager::new(clock, ports, to_controller);
             traffic
                 .set_queueing(&settings.queueing, settings.priorities)

@@ -103,6 +103,7 @@ pub fn group(
         members: members.into_iter().map(HostId).collect(),
         class_d: None,
         sink: false,
+        rate_bits: None,
         gather: false,
     }
 }

@@ -23,6 +23,7 @@ mod members;
 mod model;
 mod ordered;
 mod parallel;
+mod rates;
 mod rejoin;
 mod returned;
 mod seeds;

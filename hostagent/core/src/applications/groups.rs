@@ -123,6 +123,7 @@ pub(super) fn describe_group(group: &PlannedGroup) -> Value {
         })).collect::<Vec<Value>>(),
         "ordered": group.sequencer.is_some(),
         "sink": group.sink,
+        "rate_bits": group.rate_bits,
         "structures": group.structures.iter().map(|one| json!({
             "scheme": one.scheme.name(),
             "bytes_most": (one.bytes_most < u64::MAX).then_some(one.bytes_most),

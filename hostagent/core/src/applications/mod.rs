@@ -8,12 +8,13 @@ mod receiving;
 mod sending;
 
 use crate::api::{ApiError, ErrorCode, NumberedRequest, Request, StreamProgress};
-use crate::clients::limits::{GROUPS_BYTES_MAX, PROGRESS_MS, RATE_BITS};
+use crate::clients::limits::{GROUPS_BYTES_MAX, PROGRESS_MS};
 use crate::clients::{
     Connection, ConnectionId, Connections, Key, Outbound, Patience, Serving, Watch, limits, send,
     unknown_handle,
 };
 use crate::order::MessageId;
+use crate::pacing::RATE_BITS;
 use crate::plan::PlannedGroup;
 use crate::transfers::Transfers;
 use answers::{Answer, Answers};

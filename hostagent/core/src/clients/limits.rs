@@ -1,7 +1,5 @@
 //! Every bound of what applications may ask for (API.md §7).
 
-use crate::pacing::RATE_BYTES_MAX;
-
 /// Local connections at once. More: the newest is told so and closed.
 pub const CONNECTIONS_MAX: usize = 32;
 /// Time a connection has for its hello. Longer: it is told so and closed.
@@ -30,8 +28,6 @@ pub const DESCRIPTORS_MAX: usize = 16;
 pub const FILE_PROGRESS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 /// Least and greatest interval of progress events, ms.
 pub const PROGRESS_MS: std::ops::RangeInclusive<u32> = 50..=60_000;
-/// What a sender may ask for as its rate, bits a second.
-pub const RATE_BITS: std::ops::RangeInclusive<u64> = 8_000..=8 * RATE_BYTES_MAX;
 /// Longest time a message being written may rest while another sender of the group waits, µs.
 pub const SENDER_STALL_US: u64 = 60_000_000;
 /// Time between two reads of a busy stream, µs: applications get runs of packets, not

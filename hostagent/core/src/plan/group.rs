@@ -7,6 +7,7 @@ use super::trees::{TreePaths, parse_number, parse_trees};
 use crate::gather::parse_gathered;
 use crate::mtu::parse_mtu;
 use crate::order::Sequencer;
+use crate::pacing::RATE_BITS;
 use std::sync::Arc;
 use wormcast_agent_proto as proto;
 use wormcast_protocol::Gathered;
@@ -36,6 +37,8 @@ pub struct PlannedGroup {
     pub mtu: Option<u16>,
     /// Whether this agent takes its messages where no receiver is open, and drops them.
     pub sink: bool,
+    /// Bits of messages that this host may send to it a second; none: any.
+    pub rate_bits: Option<u64>,
     /// Which of its ACKs switches gather.
     pub gathered: Option<Gathered>,
     /// Members of the operator's group that take no part, ascending; none is among `members`.
@@ -73,6 +76,7 @@ impl PlannedGroup {
             sequencer: None,
             mtu: parse_mtu(id, message.mtu)?,
             sink: message.sink,
+            rate_bits: parse_rate(id, message.rate_bits)?,
             gathered: None,
             left_out: parse_left_out(id, &members, &message.left_out)?,
             members,
@@ -85,7 +89,7 @@ impl PlannedGroup {
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU, who
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU, rate, who
     /// gathers ACKs and who is left out do not: another one disturbs no transfer.
     fn compute_fingerprint(&self, message: &proto::Group) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
@@ -161,6 +165,16 @@ fn parse_members(id: GroupId, values: &[u32], own: HostId) -> Result<Vec<HostId>
         ));
     }
     Ok(members)
+}
+
+fn parse_rate(id: GroupId, bits: u64) -> Result<Option<u64>, PlanRejected> {
+    let (least, most) = (RATE_BITS.start(), RATE_BITS.end());
+    if bits != 0 && !RATE_BITS.contains(&bits) {
+        return rejected(format!(
+            "group {id} has a rate of {bits} bits a second; it must be {least} to {most}, or 0 for any"
+        ));
+    }
+    Ok(Some(bits).filter(|bits| *bits > 0))
 }
 
 fn parse_sequencer(

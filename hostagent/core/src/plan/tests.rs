@@ -450,7 +450,7 @@ prop_compose! {
         let left_out = left_out.iter().map(|(host, reason)| self::left_out(*host, reason)).collect();
         proto::Group {
             id, name: String::new(), members, structures, number, trees, leaves, roots, sequencer, mtu, sink: id % 2 == 1,
-            gathered, left_out,
+            gathered, left_out, rate_bits: [0, 1, 8_000, u64::MAX][id as usize % 4],
         }
     }
 }

@@ -86,6 +86,7 @@ impl Sending {
         self.end_stream(connections, group, reason);
         self.ordered.remove(&group);
         self.left_out.remove(&group);
+        self.rates.set(group, None);
     }
 
     /// The group's stream has ended, and all its senders: what becomes of their messages nobody will know.

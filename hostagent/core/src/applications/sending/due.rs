@@ -51,9 +51,9 @@ impl Sending {
             let active = turn.active.as_ref();
             active.and_then(Active::stall_deadline).map(&mut sooner);
             let sender = active.and_then(|active| self.senders.get(&active.key));
-            if let Some(sender) = sender.filter(|it| it.pending_bytes > 0 && it.pacing.holds(now)) {
-                sooner(sender.pacing.open_at());
-            }
+            let open_at = sender.filter(|it| it.pending_bytes > 0);
+            let open_at = open_at.map(|it| self.rates.open_at(it.group, &it.pacing));
+            open_at.filter(|at| *at > now).map(&mut sooner);
         }
         next
     }

@@ -9,6 +9,8 @@ mod due;
 mod left_out;
 mod order;
 mod outcomes;
+mod planned;
+mod rates;
 mod turn;
 mod turns;
 
@@ -18,9 +20,10 @@ use crate::api::{ApiError, ErrorCode, MemberOutcome};
 use crate::clients::limits::{OUTCOMES_MAX, SENDER_WINDOW_BYTES};
 use crate::clients::{ConnectionId, Connections, Key, gone, grant, refusal, unknown_handle};
 use crate::pacing::Pacing;
-use crate::plan::{LeftOut, PlannedGroup};
+use crate::plan::LeftOut;
 use crate::transfers::Transfers;
 use bytes::Bytes;
+use rates::GroupRates;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use turn::Turn;
@@ -38,6 +41,7 @@ pub(crate) struct Sending {
     orders_put: u64,
     /// Members that take no part, of groups that have some.
     left_out: BTreeMap<GroupId, Arc<[LeftOut]>>,
+    rates: GroupRates,
     /// Of these messages, those that are files.
     pub(super) transfers: Transfers,
 }
@@ -109,20 +113,6 @@ impl Sending {
         };
         self.senders.insert(Key { connection, number }, sender);
         Ok(number)
-    }
-
-    /// A group as the plan in force has it. Messages of one that is ordered say in their first byte what they are.
-    pub(crate) fn plan_group(&mut self, group: &PlannedGroup) {
-        if group.sequencer.is_some() {
-            self.ordered.insert(group.id)
-        } else {
-            self.ordered.remove(&group.id)
-        };
-        if group.left_out.is_empty() {
-            self.left_out.remove(&group.id)
-        } else {
-            self.left_out.insert(group.id, Arc::clone(&group.left_out))
-        };
     }
 
     pub(crate) fn contains(&self, key: Key) -> bool {

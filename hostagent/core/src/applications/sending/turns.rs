@@ -153,15 +153,15 @@ impl Sending {
             active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
             active.began_without = left_out.cloned();
         }
-        if sender.pacing.holds(now) {
+        if self.rates.open_at(group, &sender.pacing) > now {
             return Ok(Step::Done);
         }
-        let piece = sender.pacing.piece(bytes.len());
+        let piece = self.rates.piece(group, &sender.pacing, bytes.len());
         let accepted = engine.write(group, &bytes[..piece], false, now)?;
         if accepted == 0 {
             return Ok(Step::Done);
         }
-        sender.pacing.note_sent(accepted, now);
+        (self.rates).note_sent(group, &mut sender.pacing, accepted, now);
         if active.message.is_none() {
             active.message = Some(engine.progress(group).unwrap_or_default().messages_ended);
             active.began_without = left_out.cloned();
