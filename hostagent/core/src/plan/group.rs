@@ -127,9 +127,10 @@ impl PlannedGroup {
         let scheme = self.structures[0].scheme;
         // Those that `auto` chose say what for.
         let is_plain = |one: &PlannedStructure| one.scheme == scheme && one.expected.is_empty();
-        match self.structures.iter().all(is_plain) {
-            true => scheme.name(),
-            false => AUTO,
+        if self.structures.iter().all(is_plain) {
+            scheme.name()
+        } else {
+            AUTO
         }
     }
 
