@@ -25,7 +25,6 @@ mod trace;
 mod wormhole;
 mod written;
 
-pub use agent_plan::shapes::BULK_PACKETS;
 pub use difference::read_back::{Part, Strayed, read_back};
 pub use difference::stages::{difference, execute, mgid_of};
 pub use difference::update::{Entity, MulticastGroup, Operation, PortRate, Stage, Update};

@@ -177,7 +177,7 @@ impl Planner {
         }
     }
 
-    /// Chooses by these costs from now on: structures where a group is [`crate::GroupScheme::Auto`], λ, and how
+    /// Chooses by these costs from now on: structures where messages take one by their length, and how
     /// many ACKs one host takes where switches copy.
     pub fn set_costs(&mut self, costs: Costs) {
         if *self.agents.costs != costs {

@@ -543,3 +543,72 @@ fn the_costs_say_how_many_acks_a_host_takes() {
     };
     assert_eq!(fan_ins(Some(dear_acks)), [2, 3], "few ACKs");
 }
+
+/// k-binomial and postal without a parameter: trees by the length of messages, in one order that is sent once, by
+/// the costs; with one a single tree.
+#[test]
+fn trees_by_the_length_of_messages_share_an_order() {
+    let topology = wormcast_routing::generate::from_spec("irregular:16:1:4:4").unwrap();
+    let members: Vec<HostId> = host_ids(&topology).into_iter().take(16).collect();
+    let schemes = [
+        Scheme::KBinomial { k: None },
+        Scheme::Postal { lambda: None },
+        Scheme::KBinomial { k: Some(2) },
+        Scheme::Postal { lambda: Some(3) },
+    ];
+    let groups = (1..).zip(schemes);
+    let mut groups: Vec<Group> = groups
+        .map(|(id, scheme)| group(id, scheme, &members))
+        .collect();
+    groups.push(Group {
+        packets: 12,
+        ..group(5, schemes[0], &members)
+    });
+    let groups: Vec<Arc<Group>> = groups.into_iter().map(Arc::new).collect();
+    let mut planner = Planner::new(Setting::plain(Algorithm::Osud));
+    let mut planned = |costs: Costs| {
+        planner.set_costs(costs);
+        let hosts = all_live(&topology);
+        let numbers = ClassDNumbers::default();
+        let state = planner.plan(&topology, &topology, &groups, &hosts, &numbers);
+        state.agents[&members[3]].clone()
+    };
+    let plan = planned(Costs::default());
+    let digest =
+        |plan: &Arc<AgentPlan>| digest_agents(&BTreeMap::from([(plan.host, plan.clone())]));
+    for id in [1, 2] {
+        let group = plan.group(GroupId(id)).unwrap();
+        assert_eq!(group.structures.len(), 3);
+        let orders: BTreeSet<_> = group.structures.iter().map(|one| &one.order).collect();
+        assert_eq!(orders.len(), 1);
+    }
+    let trees = |plan: &AgentPlan, id: u16| -> Vec<Recipe> {
+        let group = plan.group(GroupId(id)).unwrap();
+        group
+            .structures
+            .iter()
+            .map(|one| one.recipe.clone())
+            .collect()
+    };
+    let k = |k| Recipe::KBinomial { k };
+    assert_eq!(trees(&plan, 1), [k(4), k(2), k(1)]);
+    assert_eq!(trees(&plan, 3), [k(2)]);
+    assert_eq!(trees(&plan, 4), [Recipe::Postal { lambda: 3 }]);
+    assert_eq!(trees(&plan, 5), [k(2)]);
+    // A tree other than the first changes the digest too.
+    let slow = planned(Costs {
+        forward_packet_ns: 3e6,
+        ..Costs::default()
+    });
+    assert_eq!(trees(&slow, 1), trees(&plan, 1));
+    let bounds = |plan: &AgentPlan| {
+        let group = plan.group(GroupId(1)).unwrap();
+        let bounds: Vec<u64> = group.structures.iter().map(|one| one.bytes_most).collect();
+        bounds
+    };
+    assert!(
+        bounds(&slow)[1] > 2 * bounds(&plan)[1],
+        "a long way makes chains slow"
+    );
+    assert_ne!(digest(&slow), digest(&plan));
+}

@@ -337,3 +337,21 @@ fn sends_go_to_the_places_of_fig_11() {
     assert_eq!(role(2).parent, Some(HostId(1)));
     assert_eq!(children(2), [3]);
 }
+
+/// T(λ, k, m) is the schedule's steps where λ is 1, and those of a tree of the postal model where it is the tree's own.
+#[test]
+fn the_time_for_a_lambda_is_that_of_the_schedule() {
+    for hosts in [2, 5, 16, 33] {
+        let order: Vec<HostId> = (0..hosts).map(HostId).collect();
+        for parameter in 1..=6 {
+            let tree = Structure::k_binomial(order.clone(), HostId(1), parameter).unwrap();
+            let postal = Structure::postal(order.clone(), HostId(1), parameter).unwrap();
+            for packets in [1, 2, 7] {
+                assert_eq!(tree.time_at(1.0, packets), 1_000 * tree.steps(packets));
+                let own = postal.time_at(parameter.into(), packets);
+                assert_eq!(own, 1_000 * postal.steps(packets));
+                assert!(tree.time_at(2.25, packets) >= 1_250 + tree.time_at(1.0, packets));
+            }
+        }
+    }
+}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -130,6 +133,63 @@ def test_ordered_groups_read_all_messages_in_one_order(
     for host in origins:
         others = [data for data in read[0] if not data.startswith(f"{host} ".encode())]
         assert read[host] == others, f"hosts 0 and {host}"
+
+
+@pytest.mark.parametrize(("scheme", "parameter"), [("k-binomial", "k"), ("postal", "lambda")])
+def test_messages_take_trees_by_their_length(fabric: Fabric, scheme: str, parameter: str) -> None:
+    """A short, a medium and a long one in one group: each by another tree, and every member has all."""
+    group = fabric.post("groups", {"scheme": scheme, "members": list(range(8))})["id"]
+    fabric.wait_group(group)
+
+    def structures() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = fabric.get(f"groups/{group}")["structures"]
+        return found
+
+    bounds = [one["bytes_most"] for one in structures()]
+    assert bounds[2] is None, bounds
+    sent = [random.Random(size).randbytes(size) for size in (64, bounds[0] + 1, bounds[1] + 1)]
+    read: dict[int, list[bytes]] = {host: [] for host in RECEIVERS}
+    ready = threading.Barrier(len(RECEIVERS) + 1)
+
+    def listen(host: int) -> None:
+        with (
+            Agent(fabric.agent_socket(host), timeout_s=60.0) as agent,
+            agent.open_receiver(group) as receiver,
+        ):
+            ready.wait()
+            parts: list[bytes] = []
+            while len(read[host]) < len(sent):
+                event = receiver.next_event(120.0)
+                assert event is not None, f"host {host} has read {len(read[host])}"
+                if isinstance(event, MessageData):
+                    parts.append(event.data)
+                elif isinstance(event, MessageEnd):
+                    read[host].append(b"".join(parts))
+                    parts.clear()
+                    event.message.confirm()
+
+    threads = [threading.Thread(target=listen, args=(host,)) for host in RECEIVERS]
+    for thread in threads:
+        thread.start()
+    with Agent(fabric.agent_socket(0), timeout_s=60.0) as agent, agent.open_sender(group) as sender:
+        ready.wait()
+        for data in sent:
+            assert sender.send(data, 120.0).failed == []
+    for thread in threads:
+        thread.join(180.0)
+    assert read == dict.fromkeys(RECEIVERS, sent)
+
+    deadline = time.monotonic() + 600
+    while [one["messages"] for one in structures()] != [1, 1, 1]:
+        assert time.monotonic() < deadline, structures()
+        time.sleep(0.2)
+    parameters = [one["parameters"][parameter] for one in structures()]
+    assert parameters == sorted(set(parameters), reverse=True), "fewer children for longer messages"
+    program = Path(sys.executable).parent / "wormcast"
+    shown = fabric.popen(0, [str(program), "group", "show", str(group)], stdout=subprocess.PIPE, text=True)
+    out, _ = shown.communicate()
+    assert all(f"{scheme} {parameter} {number}" in out for number in parameters), out
+    fabric.delete(f"groups/{group}")
 
 
 def test_torus_schemes_go_by_the_coordinates(

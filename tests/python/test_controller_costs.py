@@ -46,19 +46,24 @@ def test_the_lambda_of_postal_follows_from_the_costs_unless_it_is_given() -> Non
             groups.append((await client.post("groups", json=body)).json()["id"])
             await all_take_part(client, groups[-1])
 
-        async def lambdas() -> list[int]:
-            shown = [(await client.get(f"groups/{group}")).json()["structures"] for group in groups]
-            return [one["parameters"]["lambda"] for (one,) in shown]
+        async def shown() -> list[tuple[list[int], int]]:
+            """λ of the trees of each group, and the longest message that does not take the last one."""
+            found = [(await client.get(f"groups/{group}")).json()["structures"] for group in groups]
+            return [
+                ([one["parameters"]["lambda"] for one in trees], max(one["bytes_most"] or 0 for one in trees))
+                for trees in found
+            ]
 
-        before, given = await lambdas()
-        assert given == 7
+        ((short, _, long), before), given = await shown()
+        assert given == ([7], 0)
+        assert short > long == 1, "a host sends several short packets until one has been received"
         # A switch that takes ten times as long as a host may send a packet.
         costs = routing.costs("agents")
         send_ns = costs["packet_payload_bytes"] * 8e9 / costs["host_link_bits_per_s"]
         await client.put("costs", json={"set": "agents", "switch_hop_ns": 10 * send_ns})
-        after, given = await lambdas()
-        assert given == 7
-        assert after >= before + 8
+        (_, after), given = await shown()
+        assert given == ([7], 0)
+        assert after >= 2 * before, "few levels count for longer messages"
 
     with_rest(test)
 

@@ -117,7 +117,7 @@ class Sender:
         self._check_open()
 
     def announce(self, size: int) -> None:
-        """Says how long the message will be that is written next; a group of scheme auto chooses its way by it."""
+        """Says how long the message will be that is written next; it takes its way through a group by that."""
         self._connection.ask({"op": "announce_message", "handle": self._handle, "bytes": size})
 
     def end(self) -> int:

@@ -75,9 +75,9 @@ class Parameters:
     fan_out: int = FAN_OUT_DEFAULT
     """tree: most children of a host (WORM §6)."""
     packets: int = 0
-    """k-binomial: packets in a typical message, from which the best k follows."""
+    """k-binomial: packets in a typical message, from which the best k follows; 0: k by the length of each message."""
     lambda_: int = 0
-    """postal: time until a message has been received, in send times (NIC §5.5)."""
+    """postal: time until a message has been received, in send times (NIC §5.5); 0: by costs and length of messages."""
     r: int = 0
     """mu-torus: members of a chain (TORUS §3)."""
     variant: str = ""

@@ -2,15 +2,16 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use wormcast_routing::group::{CHAIN_LENGTH_DEFAULT, Scheme, plan_tree};
 use wormcast_routing::routes::{Algorithm, RouteError, Routes};
-use wormcast_routing::structure::postal::LAMBDA_MAX;
-use wormcast_routing::structure::{Recipe, StructureError, k_binomial, ordering};
+use wormcast_routing::structure::{Recipe, StructureError, ordering};
 use wormcast_routing::topology::Topology;
 use wormcast_wire::HostId;
 
+use crate::agent_plan::lengths::Trees;
 use crate::agent_plan::wholes::Whole;
 use crate::auto::{Rung, plan_ladder, typical_switches};
 use crate::cost::Costs;
@@ -18,18 +19,17 @@ use crate::model::agent::AgentStructure;
 use crate::model::groups::{Group, GroupScheme};
 use crate::mtu::LimitedMtus;
 
-/// Packets of a message for which k is picked where nothing is said of messages: a transfer so long
-/// that the pipeline's rate counts and its depth does not.
-pub const BULK_PACKETS: u32 = 64;
-
 /// What the structures of a group follow from: the part, the scheme, packets of a message, members.
 type Wanted = (usize, GroupScheme, u32, Vec<HostId>);
+/// What trees by the length of messages follow from: the part, the kind, packets of a message, how many members.
+type Sized = (usize, Trees, u32, usize);
 
 /// Makes structures; many groups have the same members, so they are kept for as long as it is.
 pub(crate) struct Shapes<'w> {
     wholes: &'w [Whole],
     distances: Vec<OnceCell<Routes<'w>>>,
     made: BTreeMap<Wanted, Arc<[AgentStructure]>>,
+    by_length: BTreeMap<Sized, Vec<(u64, Recipe)>>,
     costs: &'w Costs,
     /// Where links carry less than others.
     pub(crate) mtu_limits: LimitedMtus<'w>,
@@ -46,6 +46,7 @@ impl<'w> Shapes<'w> {
             wholes,
             distances,
             made: BTreeMap::new(),
+            by_length: BTreeMap::new(),
             costs,
             mtu_limits,
         }
@@ -64,7 +65,26 @@ impl<'w> Shapes<'w> {
             return Ok(made.clone());
         }
         let made: Arc<[AgentStructure]> = match group.scheme {
-            GroupScheme::One(scheme) => [self.make(whole, scheme, group.packets, members)?].into(),
+            GroupScheme::One(scheme) => {
+                let only = self.make(whole, scheme, members)?;
+                let by_length = match scheme {
+                    Scheme::KBinomial { k: None } => Some((Trees::KBinomial, group.packets)),
+                    Scheme::Postal { lambda: None } => Some((Trees::Postal, 0)),
+                    _ => None,
+                };
+                match by_length {
+                    None => [only].into(),
+                    Some((trees, packets)) => {
+                        let chosen = self.by_length((whole, trees, packets, members.len()))?;
+                        let structure = |(bytes_most, recipe): &(u64, Recipe)| AgentStructure {
+                            bytes_most: *bytes_most,
+                            recipe: recipe.clone(),
+                            ..only.clone()
+                        };
+                        chosen.iter().map(structure).collect()
+                    }
+                }
+            }
             GroupScheme::Auto => self.choices(whole, members)?.into(),
         };
         self.made.insert(key, made.clone());
@@ -84,21 +104,33 @@ impl<'w> Shapes<'w> {
         Ok(rungs.into_iter().map(structure).collect())
     }
 
-    /// The λ of full packets by the costs of the fabric (NIC §5.5).
-    fn measured_lambda(&self, at: usize) -> Result<u32, String> {
-        let routes = self.distances(at).map_err(|error| error.to_string())?;
-        let payload = self.costs.packet_payload_bytes;
-        let lambda = self
-            .costs
-            .postal_lambda(payload, typical_switches(routes.into()));
-        Ok(lambda.min(LAMBDA_MAX))
+    /// The trees for messages of every length, or the one for so many packets.
+    fn by_length(&mut self, wanted: Sized) -> Result<&[(u64, Recipe)], String> {
+        let (at, trees, packets, members) = wanted;
+        let made = match self.by_length.entry(wanted) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(place) => {
+                let switches = typical_switches(&self.wholes[at].topology);
+                let made = match packets {
+                    0 => trees.by_length(self.costs, switches, members),
+                    packets => {
+                        let payload = self.costs.packet_payload_bytes;
+                        let lambda = self.costs.lambda(payload, switches);
+                        let best = trees.best(members, lambda, packets.into());
+                        best.map(|best| vec![(u64::MAX, best)])
+                    }
+                };
+                place.insert(made.map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(made)
     }
 
+    /// What is chosen by the length of messages has parameter 1.
     fn make(
         &self,
         at: usize,
         scheme: Scheme,
-        packets: u32,
         members: &[HostId],
     ) -> Result<AgentStructure, String> {
         let grid = self.wholes[at].topology.grid();
@@ -137,20 +169,14 @@ impl<'w> Shapes<'w> {
                 Recipe::Tree(tree.map_err(|error| error.to_string())?.into(), variant)
             }
             Scheme::KBinomial { k } => {
-                let packets = match packets {
-                    0 => BULK_PACKETS,
-                    packets => packets,
-                };
-                let k = k.unwrap_or_else(|| k_binomial::optimal_k(members.len(), packets));
                 // An agent takes no more children than there are members.
                 let most = members.len() as u32;
-                Recipe::KBinomial { k: k.min(most) }
+                Recipe::KBinomial {
+                    k: k.unwrap_or(1).min(most),
+                }
             }
             Scheme::Postal { lambda } => Recipe::Postal {
-                lambda: match lambda {
-                    Some(lambda) => lambda,
-                    None => self.measured_lambda(at)?,
-                },
+                lambda: lambda.unwrap_or(1),
             },
             Scheme::UTorus => Recipe::UTorus,
             Scheme::STorus => Recipe::STorus,

@@ -1,8 +1,11 @@
 //! Schemes that a group may choose from, with their parameters.
 
+use std::collections::VecDeque;
+
 use crate::cost::{Costs, Message};
 use wormcast_routing::group::{Guard, Order, Scheme, SwitchMode, SwitchParameters, Unicast};
 use wormcast_routing::structure::{CircuitVariant, TreeVariant};
+use wormcast_routing::topology::Topology;
 
 /// How many parameters of a scheme are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +83,7 @@ pub fn candidates(
     let payload = u32::try_from(message.payload_bytes()).unwrap_or(u32::MAX);
     lambdas.push(
         costs
-            .postal_lambda(payload, typical_switches(paths))
+            .postal_lambda(payload, typical_switches(paths.topology()))
             .min(most),
     );
     lambdas.sort_unstable();
@@ -126,19 +129,27 @@ fn orders(paths: Unicast<'_, '_>) -> Vec<Order> {
     }
 }
 
-/// Switches that a path crosses, about: the mean between the first host and some others.
-pub(crate) fn typical_switches(paths: Unicast<'_, '_>) -> u32 {
-    let hosts = paths.topology().hosts();
-    let Some(first) = hosts.first() else { return 1 };
-    let step = hosts.len().div_ceil(16).max(1);
-    let crossed: Vec<u32> = hosts
-        .iter()
-        .skip(1)
-        .step_by(step)
-        .filter_map(|host| paths.distance(first.id, host.id).ok().flatten())
-        .collect();
-    match crossed.len() as u32 {
-        0 => 1,
-        count => crossed.iter().sum::<u32>().div_ceil(count),
+/// Switches that a packet crosses, about: the mean of the shortest ways from the first host to the others, rounded up.
+pub(crate) fn typical_switches(topology: &Topology) -> u32 {
+    let hosts = topology.hosts().len() as u32;
+    if hosts == 0 {
+        return 1;
     }
+    let first = topology.switch_of(0);
+    let mut crossed = vec![0; topology.switch_count()];
+    crossed[first as usize] = 1;
+    let mut reached = VecDeque::from([first]);
+    while let Some(at) = reached.pop_front() {
+        for arc in topology.arcs_of(at) {
+            let next = arc.to as usize;
+            if crossed[next] == 0 {
+                crossed[next] = crossed[at as usize] + 1;
+                reached.push_back(arc.to);
+            }
+        }
+    }
+    let all = (1..hosts).map(|host| crossed[topology.switch_of(host) as usize]);
+    let all: Vec<u32> = all.filter(|&crossed| crossed > 0).collect();
+    let count = all.len().max(1) as u32;
+    all.into_iter().sum::<u32>().div_ceil(count).max(1)
 }

@@ -8,7 +8,7 @@ use wormcast_routing::structure::Recipe;
 use wormcast_wire::HostId;
 
 /// Bytes of the shortest messages that are compared, where a packet holds more.
-const SHORTEST: u64 = 64;
+pub(crate) const SHORTEST: u32 = 64;
 /// Packets of the others. Each length stands for messages up to the geometric mean with the next one, the
 /// last one for all that are longer: with 1,444 bytes a packet it is 95 MB.
 const LADDER: [u64; 9] = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536];
@@ -107,8 +107,9 @@ pub fn plan_ladder<'r, 't: 'r>(
 /// Messages that are compared, by ascending length.
 fn lengths(costs: &Costs) -> Vec<Message> {
     let payload = u64::from(costs.packet_payload_bytes);
-    let short = (payload > 2 * SHORTEST).then_some(Message {
-        bytes: SHORTEST,
+    let shortest = u64::from(SHORTEST);
+    let short = (payload > 2 * shortest).then_some(Message {
+        bytes: shortest,
         packets: 1,
     });
     let full = LADDER.map(|packets| Message {

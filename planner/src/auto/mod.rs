@@ -14,6 +14,7 @@ mod ladder;
 pub(crate) use candidates::typical_switches;
 pub use candidates::{Breadth, Candidate, Needs, candidates};
 pub use json::{AUTO, plan_file};
+pub(crate) use ladder::SHORTEST;
 pub use ladder::{Rung, plan_ladder};
 
 use crate::cost::{CostError, CostModel, Costs, Message, Traffic, estimate};

@@ -258,10 +258,15 @@ impl Costs {
             .max(1)
     }
 
-    /// The λ of the postal model (NIC §5.4) for packets with so many bytes of payload that
-    /// cross so many switches: the time until one has been received, by the time between
-    /// two sends, rounded up; 1 at least.
+    /// [`Costs::lambda`], rounded up: that of a tree of the postal model.
     pub fn postal_lambda(&self, payload_bytes: u32, switches: u32) -> u32 {
+        // The subtraction keeps a quotient that is whole but for rounding from growing.
+        (self.lambda(payload_bytes, switches) - 1e-9).ceil() as u32
+    }
+
+    /// λ (NIC §5.5) of packets with so many bytes of payload that cross so many switches: the time until one
+    /// has been received, by the time between two sends; 1 to 65,535.
+    pub fn lambda(&self, payload_bytes: u32, switches: u32) -> f64 {
         let route = u64::from(self.route_bytes_per_hop) * u64::from(switches);
         let bytes = (u64::from(payload_bytes) + u64::from(self.packet_header_bytes) + route) as f64;
         let free = 1.0 - self.utilisation;
@@ -286,8 +291,7 @@ impl Costs {
             + self.receive_ns_per_byte * bytes
             + self.forward_packet_ns
             + self.forward_ns_per_byte * bytes;
-        // The subtraction keeps a quotient that is whole but for rounding from growing.
-        (until / between - 1e-9).ceil().clamp(1.0, 65_535.0) as u32
+        (until / between).clamp(1.0, 65_535.0)
     }
 
     pub(super) fn forward_of(&self, scheme: &str) -> f64 {

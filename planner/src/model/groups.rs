@@ -29,8 +29,8 @@ pub struct Group {
     pub name: String,
     /// Its scheme with its parameters, or the choice among them.
     pub scheme: GroupScheme,
-    /// k-binomial without k: packets in a typical message, from which the best k follows; 0: a message
-    /// so long that its depth does not count.
+    /// k-binomial without k: packets in a typical message, from which the best k follows; 0: k goes by the length of
+    /// each message.
     pub packets: u32,
     /// Ascending.
     pub members: Vec<HostId>,

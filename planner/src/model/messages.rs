@@ -179,7 +179,7 @@ impl AgentGroup {
             id: self.id.0.into(),
             name: self.name.clone(),
             members: numbers(&self.members),
-            structures: self.structures.iter().map(structure).collect(),
+            structures: structures(&self.structures),
             number: self.number.map(|number| number.0.into()),
             trees: trees.map_or_else(Vec::new, |of| of.trees.iter().map(list).collect()),
             leaves: trees.map_or_else(Vec::new, |of| of.leaves.iter().map(leaf).collect()),
@@ -238,6 +238,17 @@ fn gathered(gathered: &Gathered) -> proto::Gathered {
         epoch: gathered.epoch,
         origins: gathered.origins.iter().map(origin).collect(),
     }
+}
+
+/// The order of one that has that of the one before is left out.
+fn structures(all: &[AgentStructure]) -> Vec<proto::Structure> {
+    let mut messages: Vec<proto::Structure> = all.iter().map(structure).collect();
+    for (place, pair) in all.windows(2).enumerate() {
+        if pair[0].order == pair[1].order {
+            messages[place + 1].order.clear();
+        }
+    }
+    messages
 }
 
 fn structure(structure: &AgentStructure) -> proto::Structure {

@@ -1,6 +1,7 @@
 //! By which of the plan's structures a stream travels. The origin chooses for each message by its length,
 //! and changes only when everything before is stable; so a host that hears of another choice misses nothing
-//! that came by the one before.
+//! that came by the one before. A message waits for that only if it is too long for the choice in force: behind others that
+//! are under way a shorter one is sooner there by the structure that carries them.
 
 use super::Session;
 use super::shared::Shared;
@@ -14,11 +15,10 @@ use wormcast_wire::tree_route::encode_what_fits;
 
 impl Session {
     /// The place of this host by a plan, in the structure that the stream travels by. If the plan has
-    /// fewer, everybody falls back to its first; the origin says so with the next packet.
+    /// fewer, everybody falls back to its last; the origin says so with the next packet.
     pub fn role_in(&mut self, plan: &GroupPlan, shared: &mut Shared) -> Result<Role, Reject> {
-        if usize::from(self.choice) >= plan.choices.len() {
-            self.choice = 0;
-        }
+        let last = plan.choices.len().saturating_sub(1) as u8;
+        self.choice = self.choice.min(last);
         shared.usable_role(plan, self.origin, self.choice)
     }
 
@@ -47,25 +47,30 @@ impl Session {
     }
 
     /// At the origin: whether the next packet may be written, `last` if it ends its message. Before the
-    /// first packet of a message its choice is made; another one than before waits until all that went
-    /// before is stable.
+    /// first packet of a message its choice is made; one for longer messages than before waits until all that went
+    /// before is stable. Where the window has been full, messages are as good as one that does not end.
     pub fn may_emit(&mut self, last: bool, shared: &mut Shared, now: Instant) -> bool {
-        if !self.has_window(shared) {
-            return false;
-        }
-        let Some(sending) = &self.sending else {
+        let has_window = self.has_window(shared);
+        let Some(sending) = &mut self.sending else {
             return false;
         };
+        if !has_window {
+            sending.window_was_full = true;
+            return false;
+        }
         if self.plan.choices.len() < 2 || sending.is_in_message() {
             return true;
         }
         let known = last.then_some(sending.draft_bytes());
-        let choice = self.plan.choice_for(sending.announced.or(known));
+        let bytes = sending.announced.or(known);
+        let choice = self
+            .plan
+            .choice_for(bytes.filter(|_| !sending.window_was_full));
         if choice == self.choice {
             return true;
         }
         if self.stable < self.cumulative {
-            return false;
+            return choice < self.choice;
         }
         let plan = self.plan.clone();
         if let Ok(role) = shared.usable_role(&plan, self.origin, choice) {

@@ -94,6 +94,8 @@ pub(crate) struct Sending {
     pub announced: Option<u64>,
     /// Of the one after, where the draft is the end of a message.
     pub(super) announced_after: Option<u64>,
+    /// The window has been full since a message was begun with nothing under way.
+    pub(super) window_was_full: bool,
     /// Routes for which it was computed, and the bytes of the longest TREE route to all.
     pub tree_route_length: Option<(u64, usize)>,
 }
@@ -120,6 +122,7 @@ impl Sending {
             answers: BTreeSet::new(),
             announced: None,
             announced_after: None,
+            window_was_full: false,
             tree_route_length: None,
         }
     }
@@ -130,6 +133,7 @@ impl Sending {
         if self.messages.back().is_some_and(|last| last.end.is_none()) {
             return;
         }
+        self.window_was_full &= !self.messages.is_empty();
         self.messages.push_back(Message {
             number: self.messages_begun,
             start,

@@ -224,6 +224,18 @@ impl Structure {
         self.steps_under(packets, Discipline::Fpfs)
     }
 
+    /// T(λ, k, m): thousandths of a send time until the last host has the last of `packets` packets, where each has been
+    /// received λ send times after its sending began, whatever the tree was made for. λ is 1 at least. With λ = 1 these are the
+    /// steps of PACKET §4.3.1, with one packet the time of NIC §5.5.
+    pub fn time_at(&self, lambda: f64, packets: u32) -> u64 {
+        let schedule = Schedule {
+            send: 1_000,
+            flight: ((lambda - 1.0).max(0.0) * 1e3).round() as u64,
+            ..self.schedule()
+        };
+        schedule.steps(packets, Discipline::Fpfs)
+    }
+
     /// As [`Structure::steps`], in another discipline.
     pub fn steps_under(&self, packets: u32, discipline: Discipline) -> u64 {
         self.schedule().steps(packets, discipline)
@@ -252,6 +264,7 @@ impl Structure {
             sends: self.sends(),
             source: self.source,
             members: self.order.len(),
+            send: 1,
             flight: u64::from(self.lambda()) - 1,
         }
     }

@@ -107,7 +107,9 @@ pub(super) struct Schedule {
     /// Place of the source.
     pub(super) source: usize,
     pub(super) members: usize,
-    /// Steps until a packet that was sent has been received, but the one it is sent in.
+    /// Units of time that a send takes: 1 if they are steps.
+    pub(super) send: u64,
+    /// Units until a packet that was sent has been received, but those it is sent in.
     pub(super) flight: u64,
 }
 
@@ -115,7 +117,7 @@ impl Schedule {
     /// Every send, parents before children; a submission comes first.
     pub(super) fn timed_sends(&self, packets: u32, discipline: Discipline) -> Vec<TimedSend> {
         let Sends { submission, sends } = &self.sends;
-        let flight = self.flight;
+        let (send_time, flight) = (self.send, self.flight);
         let packets = u64::from(packets.max(1));
         let mut timed = Vec::with_capacity(sends.len() + 1);
         let mut received = vec![None::<Steps>; self.members];
@@ -126,8 +128,9 @@ impl Schedule {
             steps,
         };
         if let Some(send) = *submission {
-            timed.push(time(send, Steps::one(1, 1)));
-            received[send.to] = Some(Steps::one(1, 1).later(flight));
+            let steps = Steps::one(send_time, send_time);
+            timed.push(time(send, steps));
+            received[send.to] = Some(steps.later(flight));
         } else {
             received[self.source] = Some(Steps::default());
         }
@@ -136,14 +139,14 @@ impl Schedule {
             let mut ready = received[from].expect("parents come before children");
             if submission.is_some_and(|send| send.from == from) {
                 // A source that submits forwards after its last packet has left.
-                ready.0[1] = (packets, 0);
+                ready.0[1] = (packets * send_time, 0);
             }
             for (number, send) in children.iter().enumerate() {
                 let steps = match discipline {
                     Discipline::Fpfs => ready
-                        .no_faster_than(children.len() as u64)
-                        .later(number as u64 + 1),
-                    Discipline::Fcfs => ready.no_faster_than(1).later(1),
+                        .no_faster_than(children.len() as u64 * send_time)
+                        .later((number as u64 + 1) * send_time),
+                    Discipline::Fcfs => ready.no_faster_than(send_time).later(send_time),
                 };
                 if discipline == Discipline::Fcfs {
                     // By then the last packet is there.

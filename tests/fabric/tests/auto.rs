@@ -5,6 +5,7 @@ use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
 use wormcast_planner::GroupScheme;
 use wormcast_routing::generate;
+use wormcast_routing::group::Scheme;
 use wormcast_routing::routes::Algorithm;
 use wormcast_wire::GroupId;
 
@@ -40,14 +41,45 @@ fn messages_take_different_structures_and_arrive_in_order() {
             for origin in [0, 3] {
                 scenario.check_delivered(origin, SIZES.len() as u32, &[]);
             }
+            // With nothing under way.
+            scenario.write(0, &[64]);
+            scenario.finish(0, 60_000_000);
+            scenario.check_delivered(0, SIZES.len() as u32 + 1, &[]);
             scenario.check_pools();
             let count = structures(&mut scenario);
             assert!(count > 1, "{shape}: there is something to choose from");
             let taken = taken(&mut scenario, 0);
-            assert_eq!(taken.iter().sum::<u64>(), SIZES.len() as u64);
-            assert!(taken[0] >= 3, "short messages take the first: {taken:?}");
+            assert_eq!(taken.iter().sum::<u64>(), SIZES.len() as u64 + 1);
+            assert!(taken[0] >= 2, "short messages take the first: {taken:?}");
             assert!(taken[count - 1] >= 1, "long ones take the last: {taken:?}");
             assert!(taken[count..].iter().all(|&taken| taken == 0));
+        }
+    }
+}
+
+/// A short and a long message of one group travel by different trees of one order, and all members have both.
+#[test]
+fn trees_with_a_parameter_go_by_the_length_too() {
+    let schemes = [
+        Scheme::KBinomial { k: None },
+        Scheme::Postal { lambda: None },
+    ];
+    for scheme in schemes {
+        for damage in [Damage::default(), Damage::rough()] {
+            let mut scenario = Scenario::new("testbed", scheme, damage, 4);
+            for (count, size) in (1..).zip([100, 12_000, 2_000_000, 64]) {
+                scenario.write(0, &[size]);
+                scenario.finish(0, 60_000_000);
+                scenario.check_delivered(0, count, &[]);
+            }
+            scenario.check_pools();
+            let plan = scenario.fabric.host(0).plan().expect("it has one");
+            let trees = plan.groups[0].structures.iter();
+            let trees: Vec<u32> = trees.map(|one| one.k + one.lambda).collect();
+            assert_eq!(trees.len(), 3);
+            assert!(trees[0] > trees[2], "{trees:?}");
+            let taken = taken(&mut scenario, 0);
+            assert!(taken[0] == 2 && taken[2] >= 1, "{scheme:?}: {taken:?}");
         }
     }
 }

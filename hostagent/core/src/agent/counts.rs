@@ -66,7 +66,8 @@ impl Agent {
                 }
                 let own = engine.progress(group).filter(|_| Some(origin) == self.host);
                 let planned = self.plan.as_ref().and_then(|plan| plan.groups.get(&group));
-                let chosen = planned.filter(|group| group.scheme_name() == AUTO);
+                let chosen = planned
+                    .filter(|group| group.scheme_name() == AUTO || group.structures.len() > 1);
                 let choices = chosen.map_or(0, |group| group.structures.len());
                 for (number, taken) in own
                     .iter()

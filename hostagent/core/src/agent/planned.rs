@@ -76,12 +76,7 @@ impl Agent {
         let mut cut_off = Vec::new();
         plan.groups.retain(|id, group| {
             let old = before.get(id);
-            // Which ACKs switches gather is not in the fingerprint: another one disturbs no transfer.
-            let is_same = |old: &Arc<PlannedGroup>| {
-                (old.fingerprint, old.mtu, &old.gathered)
-                    == (group.fingerprint, group.mtu, &group.gathered)
-            };
-            if old.is_some_and(is_same) {
+            if old.is_some_and(|old| old.is_same(group)) {
                 return true;
             }
             let sent = engine.progress(*id).is_some();

@@ -89,8 +89,8 @@ impl PlannedGroup {
         Ok(group)
     }
 
-    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU, rate, who
-    /// gathers ACKs and who is left out do not: another one disturbs no transfer.
+    /// FNV-1a over all that shapes the group's structures, and what switches copy along. Name, MTU, rate, who gathers ACKs,
+    /// who is left out, and for which messages a structure is do not: another one disturbs no transfer.
     fn compute_fingerprint(&self, message: &proto::Group) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut mix = |value: u32| {
@@ -126,13 +126,26 @@ impl PlannedGroup {
         hash
     }
 
-    /// The name of its scheme; `auto` where each message takes one of several.
+    /// The name of its scheme; `auto` where each message takes one of several schemes.
     pub fn scheme_name(&self) -> &'static str {
-        match &self.structures[..] {
-            // One that was chosen says what for.
-            [only] if only.expected.is_empty() => only.scheme.name(),
-            _ => AUTO,
+        let scheme = self.structures[0].scheme;
+        // Those that `auto` chose say what for.
+        let is_plain = |one: &PlannedStructure| one.scheme == scheme && one.expected.is_empty();
+        if self.structures.iter().all(is_plain) {
+            scheme.name()
+        } else {
+            AUTO
         }
+    }
+
+    /// What the engine has to know of it.
+    pub fn is_same(&self, other: &PlannedGroup) -> bool {
+        let bounds = |group: &PlannedGroup| -> Vec<u64> {
+            group.structures.iter().map(|one| one.bytes_most).collect()
+        };
+        (self.fingerprint, self.mtu, &self.gathered)
+            == (other.fingerprint, other.mtu, &other.gathered)
+            && bounds(self) == bounds(other)
     }
 
     /// Members but `host`.
@@ -207,10 +220,11 @@ fn parse_structures(
             "group {id} has {count} structures; it must have 1 to {most}"
         ));
     }
-    let parsed = messages
-        .iter()
-        .map(|message| PlannedStructure::parse(id, members, message));
-    let parsed = parsed.collect::<Result<Vec<_>, PlanRejected>>()?;
+    let mut parsed: Vec<PlannedStructure> = Vec::with_capacity(count);
+    for message in messages {
+        let before = parsed.last().map(|before| &before.order);
+        parsed.push(PlannedStructure::parse(id, members, before, message)?);
+    }
     let bounds: Vec<u64> = parsed.iter().map(|one| one.bytes_most).collect();
     if bounds.windows(2).any(|pair| pair[0] >= pair[1]) || bounds.last() != Some(&u64::MAX) {
         let given: Vec<String> = messages

@@ -28,6 +28,7 @@ impl PlannedStructure {
     pub(super) fn parse(
         id: GroupId,
         members: &[HostId],
+        order_before: Option<&Arc<[HostId]>>,
         message: &proto::Structure,
     ) -> Result<Self, PlanRejected> {
         let Some(scheme) = SchemeName::from_name(&message.scheme) else {
@@ -37,10 +38,10 @@ impl PlannedStructure {
                 SchemeName::ALL.map(SchemeName::name).join(", ")
             ));
         };
-        let order: Arc<[HostId]> = if message.order.is_empty() {
-            members.into()
-        } else {
-            parse_order(id, members, &message.order)?.into()
+        let order: Arc<[HostId]> = match (&message.order[..], order_before) {
+            ([], Some(order)) => order.clone(),
+            ([], None) => members.into(),
+            (order, _) => parse_order(id, members, order)?.into(),
         };
         let within = |name: &str, value: u32, most: u32, why: &str| match value {
             value if (1..=most).contains(&value) => Ok(value),
@@ -107,8 +108,6 @@ impl PlannedStructure {
 
     /// Hands all that shapes it to a checksum, number by number.
     pub(super) fn mix_into(&self, mix: &mut impl FnMut(u32)) {
-        mix((self.bytes_most >> 32) as u32);
-        mix(self.bytes_most as u32);
         mix(self.scheme as u32);
         for host in self.order.iter() {
             mix(u32::from(host.0));

@@ -295,6 +295,14 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         print("k-binomial", &|group| group.name = "other".into())
     );
     assert_eq!(plain, print("k-binomial", &|group| group.mtu = Some(1500)));
+    let with_short = |bytes_most| {
+        print("k-binomial", &|group| {
+            let mut short = group.structures[0].clone();
+            short.bytes_most = bytes_most;
+            group.structures.insert(0, short);
+        })
+    };
+    assert_eq!(with_short(1000), with_short(2000));
     let mut all = vec![
         plain,
         print("k-binomial", &|group| {
@@ -327,16 +335,44 @@ fn fingerprints_tell_plans_apart_and_not_names() {
         print("switch", &|group| {
             group.trees = vec![shared(&[(5, 1, 6, 1)])];
         }),
-        print("k-binomial", &|group| {
-            let mut short = group.structures[0].clone();
-            short.bytes_most = 1000;
-            group.structures.insert(0, short);
-        }),
+        with_short(1000),
     ];
     let count = all.len();
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), count);
+}
+
+/// A group of one scheme has its name, whatever its structures; an order that is left out is that of the one before.
+#[test]
+fn several_structures_share_an_order_and_a_scheme() {
+    let parsed = |with: &dyn Fn(&mut proto::Group)| {
+        let mut message = plan_message(1);
+        let mut group = group_message(3, "k-binomial", &[1, 2, 4]);
+        group.structures[0].expected.clear();
+        let mut short = group.structures[0].clone();
+        (short.bytes_most, short.order) = (1000, vec![4, 1, 2]);
+        group.structures[0].order.clear();
+        group.structures.insert(0, short);
+        with(&mut group);
+        message.groups = vec![group];
+        let plan = AgentPlan::parse(&message).unwrap();
+        assert_eq!(plan.refused, []);
+        plan.groups[&GroupId(3)].clone()
+    };
+    let group = parsed(&|_| ());
+    assert_eq!(group.scheme_name(), "k-binomial");
+    for structure in &group.structures {
+        assert_eq!(*structure.order, [4, 1, 2].map(HostId));
+    }
+    assert!(group.is_same(&parsed(&|_| ())));
+    let longer = parsed(&|group| group.structures[0].bytes_most = 2000);
+    assert!(!group.is_same(&longer));
+    assert_eq!(group.fingerprint, longer.fingerprint);
+    let two = parsed(&|group| group.structures[0].scheme = "circuit".into());
+    assert_eq!(two.scheme_name(), AUTO);
+    let ascending = parsed(&|group| group.structures[0].order.clear());
+    assert_eq!(*ascending.structures[1].order, [1, 2, 4].map(HostId));
 }
 
 /// Ways along a tree, from each member; a host that is not on it is left out.
