@@ -262,7 +262,8 @@ def _show(value: dict[str, Any], as_json: bool) -> None:
         click.echo(value["fallback"])
     if value.get("gathered") is not None:
         _show_gathered(value["gathered"])
-    if len(value["structures"]) > (0 if value["scheme"] == AUTO else 1):
+    shapes = {(one["scheme"], *one["parameters"].items()) for one in value["structures"]}
+    if len(shapes) > (0 if value["scheme"] == AUTO else 1):
         print_table(
             "each message takes",
             ["up to bytes", "scheme", "messages taken", "expected"],

@@ -15,10 +15,11 @@ use wormcast_wire::tree_route::encode_what_fits;
 
 impl Session {
     /// The place of this host by a plan, in the structure that the stream travels by. If the plan has
-    /// fewer, everybody falls back to its last; the origin says so with the next packet.
+    /// fewer, everybody falls back to its first; the origin says so with the next packet.
     pub fn role_in(&mut self, plan: &GroupPlan, shared: &mut Shared) -> Result<Role, Reject> {
-        let last = plan.choices.len().saturating_sub(1) as u8;
-        self.choice = self.choice.min(last);
+        if usize::from(self.choice) >= plan.choices.len() {
+            self.choice = 0;
+        }
         shared.usable_role(plan, self.origin, self.choice)
     }
 

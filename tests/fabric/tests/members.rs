@@ -5,6 +5,8 @@ use wormcast_fabric_tests::controller::{CIRCUIT, K_BINOMIAL, SWITCH, TREE, schem
 use wormcast_fabric_tests::link::Damage;
 use wormcast_fabric_tests::program::ReaderPolicy;
 use wormcast_fabric_tests::scenario::{GROUP, Scenario, engine_config, link};
+use wormcast_planner::GroupScheme;
+use wormcast_routing::group::Scheme;
 use wormcast_wire::FailReason;
 
 const SECOND_US: u64 = 1_000_000;
@@ -159,6 +161,37 @@ fn a_member_that_joins_late_starts_at_the_next_message() {
                 scenario.outcomes(0),
                 vec![(0, late), (1, vec![]), (2, vec![])]
             );
+        }
+    }
+}
+
+/// A small group's trees are alike, a larger one's are not: the number of one must mean the same in both.
+#[test]
+fn a_member_that_misses_a_plan_of_fewer_members_follows_those_before_and_after() {
+    let by_length: [GroupScheme; 3] = [
+        Scheme::KBinomial { k: None }.into(),
+        Scheme::Postal { lambda: None }.into(),
+        GroupScheme::Auto,
+    ];
+    for scheme in by_length {
+        for turn in 0..12 {
+            let groups = vec![controller::group(GROUP, scheme, 0..5)];
+            let mut scenario =
+                Scenario::testbed(groups, link(Damage::default()), engine_config(turn), turn);
+            // All of it is under way while plans change, or has come and is not confirmed.
+            scenario.write(0, &[400_000]);
+            scenario.run_for(4_000 * turn);
+            scenario.set_members(&[0, 1, 2]);
+            scenario.replan_without(&[2]);
+            scenario.run_for(1_000 * turn);
+            scenario.set_members(&[0, 1, 2, 3, 4]);
+            scenario.replan();
+            scenario.finish(0, 120 * SECOND_US);
+            for (message, failed) in scenario.outcomes(0) {
+                let stayed = failed.iter().all(|(host, _)| [3, 4].contains(host));
+                assert!(stayed, "{scheme:?}, turn {turn}, {message}: {failed:?}");
+            }
+            scenario.check_delivered(0, 1, &[3, 4]);
         }
     }
 }
