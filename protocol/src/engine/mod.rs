@@ -280,6 +280,9 @@ impl Engine {
                 Ok(())
             }
             Body::Status(status) => {
+                if let Ok((session, shared)) = self.known_stream(common) {
+                    session.note_choice_again(status.choice, shared, now);
+                }
                 let at = (status.stable, status.choice);
                 if !self.open_stream(common, status.stable, at, sender, now)? {
                     return Err(Reject::NotParent);

@@ -13,6 +13,10 @@ use wormcast_wire::Seq;
 use wormcast_wire::pdu::CHOICE_LENGTH;
 use wormcast_wire::tree_route::encode_what_fits;
 
+/// STATUS of another choice that come one after another until it is believed, though no packet that is new says so.
+/// Late ones from before a change are fewer, or are soon contradicted.
+const STATUS_BELIEVED: u8 = 3;
+
 impl Session {
     /// The place of this host by a plan, in the structure that the stream travels by. If the plan has
     /// fewer, everybody falls back to its first; the origin says so with the next packet.
@@ -28,10 +32,30 @@ impl Session {
     pub fn note_choice(&mut self, at: Seq, choice: u8, shared: &mut Shared, now: Instant) {
         // What is here beyond a gap came by the choice in force.
         let known_end = self.store.end().max(self.cumulative);
-        let is_new = choice != self.choice && at.expand(self.cumulative) >= known_end;
-        if !is_new || self.detached || self.reception.is_none() {
+        if choice != self.choice && at.expand(self.cumulative) >= known_end {
+            self.follow(choice, shared, now);
+        }
+    }
+
+    /// What a STATUS says of the choice, wherever it is about. A host that missed a plan, or had it before others, may have
+    /// another choice and all packets: no new one tells it. Its parent by the origin's choice asks it again and again.
+    pub fn note_choice_again(&mut self, choice: u8, shared: &mut Shared, now: Instant) {
+        let (other, times) = self.other_choice;
+        self.other_choice = match choice {
+            _ if choice == self.choice => (choice, 0),
+            _ if choice == other => (choice, times.saturating_add(1)),
+            _ => (choice, 1),
+        };
+        if self.other_choice.1 >= STATUS_BELIEVED {
+            self.follow(choice, shared, now);
+        }
+    }
+
+    fn follow(&mut self, choice: u8, shared: &mut Shared, now: Instant) {
+        if self.detached || self.reception.is_none() {
             return;
         }
+        self.other_choice = (choice, 0);
         let plan = self.plan.clone();
         self.choice = choice;
         // If this host's plan is older or newer, its place is found when the plans agree.

@@ -70,6 +70,8 @@ pub(crate) struct Session {
     pub plan: Arc<GroupPlan>,
     /// By which of the plan's choices the stream travels.
     pub choice: u8,
+    /// Another one of which STATUS spoke last, and how often in a row.
+    other_choice: (u8, u8),
     /// Who copies packets. Where switches do, they copy the origin's to all members; children get from
     /// here what they miss.
     replication: Replication,
@@ -163,6 +165,7 @@ impl Session {
             stream: stream.number,
             plan: Arc::clone(plan),
             choice: stream.choice,
+            other_choice: (stream.choice, 0),
             replication: plan.choice(stream.choice).replication,
             epoch: plan.epoch_of(stream.choice),
             parent: role.parent,
