@@ -113,7 +113,7 @@ def deliver(case: Case, scheme: str, source: Path, old: Path | None, place: Path
 
 
 def messages(case: Case, scheme: str) -> dict[str, Any]:
-    """Messages by programs on the hosts: `programs/messages.rs`."""
+    """Messages by programs on the hosts: `hostagent/examples/messages.rs`."""
     program = str(ROOT / "target" / "release" / "examples" / "messages")
     with group(case, scheme) as (fabric, number), tempfile.TemporaryDirectory() as place:
         before = used(fabric, [])
@@ -139,5 +139,5 @@ def missing(kind: str) -> str | None:
         return "needs root"
     example = ROOT / "target" / "release" / "examples" / "messages"
     if kind == "messages" and not example.exists():
-        return "no target/release/examples/messages (cargo build --release -p wormcast-agent --examples)"
+        return "no target/release/examples/messages (bench/transport/run builds it)"
     return None

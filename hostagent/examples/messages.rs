@@ -9,13 +9,17 @@
     reason = "it measures and prints"
 )]
 
+use serde_json::Value;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Instant;
 use wormcast_agent::client::{Client, ClientError, Incoming};
-use wormcast_agent_core::api::{GroupSelector, Notice};
+use wormcast_agent_core::api::{GroupSelector, Notice, Request};
 
 const BYTES: usize = 64;
 const SINGLE: usize = 2_000;
+/// Requests that may wait for an answer at a time.
+const ASKED_MAX: usize = 16;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -47,11 +51,13 @@ fn send(mut client: Client, group: GroupSelector, count: usize) -> Result<(), Cl
     }
     took.sort();
     let begun = Instant::now();
-    let mut last = 0;
+    let mut asked = Asked::default();
     for _ in 0..count {
         client.write(sender, &message)?;
-        last = client.end_message(sender)?;
+        asked.ask(&mut client, &Request::EndMessage { handle: sender })?;
     }
+    let last = asked.last(&mut client)?["message"].as_u64();
+    let last = last.expect("the number of a message");
     whole(&client.wait_stable(sender, last, None)?.failed);
     println!(
         "{{\"rate\": {:.0}, \"p50_us\": {}, \"p99_us\": {}}}",
@@ -62,15 +68,41 @@ fn send(mut client: Client, group: GroupSelector, count: usize) -> Result<(), Cl
     Ok(())
 }
 
+/// Requests whose answers have not been waited for.
+#[derive(Default)]
+struct Asked(VecDeque<u64>);
+
+impl Asked {
+    fn ask(&mut self, client: &mut Client, request: &Request) -> Result<(), ClientError> {
+        self.0.push_back(client.begin(request, None)?);
+        if self.0.len() > ASKED_MAX
+            && let Some(first) = self.0.pop_front()
+        {
+            client.answer(first)?;
+        }
+        Ok(())
+    }
+
+    /// The answer to the last of them.
+    fn last(&mut self, client: &mut Client) -> Result<Value, ClientError> {
+        let mut answer = Value::Null;
+        for asked in self.0.drain(..) {
+            answer = client.answer(asked)?;
+        }
+        Ok(answer)
+    }
+}
+
 fn whole(failed: &usize) {
     assert_eq!(*failed, 0, "every member has the message");
 }
 
 fn receive(mut client: Client, group: GroupSelector) -> Result<(), ClientError> {
     client.open_receiver(group, None)?;
+    let mut asked = Asked::default();
     loop {
         if let Some(Incoming::Notice(Notice::MessageEnd { handle, .. })) = client.receive(None)? {
-            client.confirm(handle)?;
+            asked.ask(&mut client, &Request::Confirm { handle })?;
         }
     }
 }
