@@ -281,9 +281,8 @@ class LateShell(Node):
 
     def cmd(self, *args: Any, **keywords: Any) -> Any:
         if args == LOOPBACK_UP:
-            return (
-                ""  # Mininet says it to every switch; in a sandbox it is up, and a shell for each takes long
-            )
+            # Mininet says it to every switch. In a sandbox it is up, and a shell for each takes long.
+            return ""
         self._need_shell()
         return super().cmd(*args, **keywords)
 

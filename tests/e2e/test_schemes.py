@@ -31,6 +31,27 @@ def file_size(fabric: Fabric) -> int:
     return 4 * MIB if fabric.options.switch == "wormcast" else MIB // 2
 
 
+def listen(
+    fabric: Fabric, host: int, group: int, wanted: int, ready: threading.Barrier, read: list[bytes]
+) -> None:
+    """Reads so many messages at a host, into `read`."""
+    with (
+        Agent(fabric.agent_socket(host), timeout_s=60.0) as agent,
+        agent.open_receiver(group) as receiver,
+    ):
+        ready.wait()
+        parts: list[bytes] = []
+        while len(read) < wanted:
+            event = receiver.next_event(120.0)
+            assert event is not None, f"host {host} has read {len(read)} of {wanted}"
+            if isinstance(event, MessageData):
+                parts.append(event.data)
+            elif isinstance(event, MessageEnd):
+                read.append(b"".join(parts))
+                parts.clear()
+                event.message.confirm()
+
+
 @pytest.mark.parametrize(
     ("scheme", "parameters"),
     [*((scheme, {}) for scheme in SCHEMES_ANYWHERE), ("circuit", {"variant": "return"})],
@@ -91,24 +112,6 @@ def test_ordered_groups_read_all_messages_in_one_order(
     read: dict[int, list[bytes]] = {host: [] for host in range(8)}
     failed: dict[int, Any] = {}
 
-    def listen(host: int) -> None:
-        wanted = count * len([origin for origin in origins if origin != host])
-        with (
-            Agent(fabric.agent_socket(host), timeout_s=60.0) as agent,
-            agent.open_receiver(group) as receiver,
-        ):
-            ready.wait()
-            parts: list[bytes] = []
-            while len(read[host]) < wanted:
-                event = receiver.next_event(120.0)
-                assert event is not None, f"host {host} has read {len(read[host])} of {wanted}"
-                if isinstance(event, MessageData):
-                    parts.append(event.data)
-                elif isinstance(event, MessageEnd):
-                    read[host].append(b"".join(parts))
-                    parts.clear()
-                    event.message.confirm()
-
     def write(host: int) -> None:
         with Agent(fabric.agent_socket(host), timeout_s=60.0) as agent, agent.open_sender(group) as sender:
             ready.wait()
@@ -119,7 +122,11 @@ def test_ordered_groups_read_all_messages_in_one_order(
             failed[host] = sender.wait_stable(last, 120.0).failed
 
     ready = threading.Barrier(len(origins) + 8)
-    threads = [threading.Thread(target=listen, args=(host,)) for host in range(8)]
+    wanted = {host: count * len([origin for origin in origins if origin != host]) for host in range(8)}
+    threads = [
+        threading.Thread(target=listen, args=(fabric, host, group, wanted[host], ready, read[host]))
+        for host in range(8)
+    ]
     threads += [threading.Thread(target=write, args=(host,)) for host in origins]
     for thread in threads:
         thread.start()
@@ -154,24 +161,10 @@ def test_messages_take_trees_by_their_length(fabric: Fabric, scheme: str, parame
     read: dict[int, list[bytes]] = {host: [] for host in RECEIVERS}
     ready = threading.Barrier(len(RECEIVERS) + 1)
 
-    def listen(host: int) -> None:
-        with (
-            Agent(fabric.agent_socket(host), timeout_s=60.0) as agent,
-            agent.open_receiver(group) as receiver,
-        ):
-            ready.wait()
-            parts: list[bytes] = []
-            while len(read[host]) < len(sent):
-                event = receiver.next_event(120.0)
-                assert event is not None, f"host {host} has read {len(read[host])}"
-                if isinstance(event, MessageData):
-                    parts.append(event.data)
-                elif isinstance(event, MessageEnd):
-                    read[host].append(b"".join(parts))
-                    parts.clear()
-                    event.message.confirm()
-
-    threads = [threading.Thread(target=listen, args=(host,)) for host in RECEIVERS]
+    threads = [
+        threading.Thread(target=listen, args=(fabric, host, group, len(sent), ready, read[host]))
+        for host in RECEIVERS
+    ]
     for thread in threads:
         thread.start()
     with Agent(fabric.agent_socket(0), timeout_s=60.0) as agent, agent.open_sender(group) as sender:

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from agent_lab.lab import Lab, group
-from wormcast.cli.transfer import RATE_BITS_LEAST, RATE_BITS_MOST
 from wormcast.client import Agent, MessageBegin, RefusedError
 from wormcast.client.files import LAG_BYTES_MIN, encode_file_start
+from wormcast.network.groups import RATE_BITS_MAX, RATE_BITS_MIN
 
 pytestmark = pytest.mark.network
 
@@ -146,10 +146,10 @@ def test_a_full_disk_fails_that_member_alone(lab: Lab, tmp_path: Path) -> None:
 
 def test_the_command_knows_the_rates_that_the_agent_takes(lab: Lab) -> None:
     with Agent(lab.socket(0)) as agent:
-        for wrong in (RATE_BITS_LEAST - 1, RATE_BITS_MOST + 1):
-            with pytest.raises(RefusedError, match=f"it must be {RATE_BITS_LEAST} to {RATE_BITS_MOST}$"):
+        for wrong in (RATE_BITS_MIN - 1, RATE_BITS_MAX + 1):
+            with pytest.raises(RefusedError, match=f"it must be {RATE_BITS_MIN} to {RATE_BITS_MAX}$"):
                 agent.open_sender(1, rate_bits=wrong)
-        for right in (RATE_BITS_LEAST, RATE_BITS_MOST):
+        for right in (RATE_BITS_MIN, RATE_BITS_MAX):
             agent.open_sender(1, rate_bits=right).close()
 
 

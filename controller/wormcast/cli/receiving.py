@@ -30,7 +30,6 @@ from wormcast.exits import Exit
 
 __all__ = ["FileSettings", "receive_files"]
 
-HAD_MAX = 1024
 _RETRY_S = 0.2
 """Between two looks for an agent that is gone."""
 _NOT_YET = ("no_plan", "unknown_group")
@@ -156,8 +155,8 @@ class _Session(Session):
         """Of files that wait for standard output."""
         self._taken = 0
         self._missed = 0
-        self._had: dict[tuple[int, str | None], None] = {}
-        """What came whole last, that may come again: of whom, and its name. HAD_MAX at most."""
+        self._had: set[tuple[int, str | None]] = set()
+        """What came whole and may come again: of whom, and its name. `count` at most; without that nothing is counted."""
         self._stopped = False
 
     @property
@@ -238,11 +237,8 @@ class _Session(Session):
         again = file.header is not None and file.header.again and file.is_unchanged
         if not (again and (file.origin, file.name) in self._had):
             self._taken += 1
-        if file.header is not None and file.header.offered:
-            self._had[file.origin, file.name] = None
-            if len(self._had) > HAD_MAX:
-                # If it comes again, it counts once more.
-                del self._had[next(iter(self._had))]
+        if self._count is not None and file.header is not None and file.header.offered:
+            self._had.add((file.origin, file.name))
         self._missed += file.lost is not None
         where = f"{place_of(file, path)} from host {file.origin}"
         lost = f"it is whole, but its sender counts this host as failed: {file.lost}"
